@@ -30,6 +30,26 @@
 // CHECK: tile.nest loops(0) {
 // CHECK: tt.store
 // CHECK: } {along = 0 : i32, squares = 8 : i32}
+
+// A long row takes two loops: the first keeps the powers for the second, and asks for the lines that it stores to.
+// CHECK-LABEL: @long
+// CHECK: tile.nest loops(0, 0, 1) {
+// CHECK: %[[P:.*]] = math.exp2
+// CHECK: "tt.reduce"(%[[P]])
+// CHECK: tile.fill %[[P]] {row = array<i32: 0>} : tensor<1024xf32
+// CHECK: tt.store
+// CHECK: } {prefetched = array<i32: 2>}
+
+// Powers that other rows need, too, are computed again.
+// CHECK-LABEL: @other_rows
+// CHECK: tile.nest loops(0, 1) {
+// CHECK-NOT: tile.fill
+// CHECK: tt.store
+#d = #ttg.blocked<{sizePerWarp = [1024], warpsPerCTA = [1], order = [0]}>
+#w = #ttg.blocked<{sizePerWarp = [8, 256], warpsPerCTA = [1, 1], order = [1, 0]}>
+#v = #ttg.slice<{dim = 1, parent = #w}>
+#h = #ttg.blocked<{sizePerWarp = [2, 4, 256], warpsPerCTA = [1, 1, 1], order = [2, 1, 0]}>
+#g = #ttg.blocked<{sizePerWarp = [4, 2, 256], warpsPerCTA = [1, 1, 1], order = [2, 0, 1]}>
 #b = #ttg.blocked<{sizePerWarp = [8, 8], warpsPerCTA = [1, 1], order = [1, 0]}>
 #r = #ttg.slice<{dim = 1, parent = #b}>
 #l = #ttg.slice<{dim = 0, parent = #b}>
@@ -102,6 +122,42 @@ tt.func public @across(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {
   %ys = tt.splat %y : !tt.ptr<f32> -> tensor<8x8x!tt.ptr<f32>, #b>
   %y_at = tt.addptr %ys, %across : tensor<8x8x!tt.ptr<f32>, #b>, tensor<8x8xi32, #b>
   tt.store %y_at, %block : tensor<8x8x!tt.ptr<f32>, #b>
+  tt.return
+}
+tt.func public @long(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {
+  %i = tt.make_range {start = 0 : i32, end = 1024 : i32} : tensor<1024xi32, #d>
+  %xs = tt.splat %x : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>, #d>
+  %x_at = tt.addptr %xs, %i : tensor<1024x!tt.ptr<f32>, #d>, tensor<1024xi32, #d>
+  %block = tt.load %x_at : tensor<1024x!tt.ptr<f32>, #d>
+  %powers = math.exp2 %block : tensor<1024xf32, #d>
+  %sum = "tt.reduce"(%powers) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tt.reduce.return %c : f32
+  }) : (tensor<1024xf32, #d>) -> f32
+  %sums = tt.splat %sum : f32 -> tensor<1024xf32, #d>
+  %shares = arith.divf %powers, %sums : tensor<1024xf32, #d>
+  %ys = tt.splat %y : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>, #d>
+  %y_at = tt.addptr %ys, %i : tensor<1024x!tt.ptr<f32>, #d>, tensor<1024xi32, #d>
+  tt.store %y_at, %shares : tensor<1024x!tt.ptr<f32>, #d>
+  tt.return
+}
+tt.func public @other_rows(%x: f32, %y: !tt.ptr<tensor<8x256xf32, #w>>) {
+  %block = tt.splat %x : f32 -> tensor<8x256xf32, #w>
+  %powers = math.exp2 %block : tensor<8x256xf32, #w>
+  %sum = "tt.reduce"(%powers) <{axis = 1 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tt.reduce.return %c : f32
+  }) : (tensor<8x256xf32, #w>) -> tensor<8xf32, #v>
+  %wide = tt.expand_dims %sum {axis = 1 : i32} : tensor<8xf32, #v> -> tensor<8x1xf32, #w>
+  %sums = tt.broadcast %wide : tensor<8x1xf32, #w> -> tensor<8x256xf32, #w>
+  %halves = tt.reshape %powers : tensor<8x256xf32, #w> -> tensor<2x4x256xf32, #h>
+  %turned = tt.trans %halves {order = array<i32: 1, 0, 2>} : tensor<2x4x256xf32, #h> -> tensor<4x2x256xf32, #g>
+  %others = tt.reshape %turned : tensor<4x2x256xf32, #g> -> tensor<8x256xf32, #w>
+  %shares = arith.divf %powers, %sums : tensor<8x256xf32, #w>
+  %both = arith.addf %shares, %others : tensor<8x256xf32, #w>
+  tt.store %y, %both : !tt.ptr<tensor<8x256xf32, #w>>
   tt.return
 }
 }

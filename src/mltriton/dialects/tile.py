@@ -49,6 +49,8 @@ class Nest(Operation, name="tile.nest"):
     member, share a loop over the row's chunks, lower numbers first. Everything else is computed where a member needs
     it, in registers. What it means is what its operations mean, one after the other.
 
+    Stores whose numbers among the members are `prefetched` are asked for by the loop of the row before theirs.
+
     A single store may have its lanes `along` another dimension of its block than the last: it loops over the others.
     With `squares` of that many lanes, chunks along the last dimension are transposed in registers on their way.
     """
@@ -58,6 +60,7 @@ class Nest(Operation, name="tile.nest"):
     loops = integers()
     along = integer(-1)
     squares = integer(0)
+    prefetched = integers()
     body = region()
 
     def verify(self) -> None:
@@ -69,6 +72,8 @@ class Nest(Operation, name="tile.nest"):
             own = inner.name in ("tt.dot", "tt.scan") or (inner.regions and inner.name != "tt.reduce")
             require(self, not own, "what has loops of its own stands outside of nests", found=inner.name)
         require(self, min(self.loops, default=-1) == 0, "the loops of a row are numbered from 0", found=self.loops)
+        known = all(0 <= number < len(self.loops) for number in self.prefetched)
+        require(self, known, "what is prefetched are members", f"numbers below {len(self.loops)}", self.prefetched)
         alone = self.along < 0 or len(self.loops) == 1
         require(self, alone, "a store with lanes along another dimension shares no loops", found=self.loops)
 
@@ -87,24 +92,29 @@ class Fill(Operation, name="tile.fill"):
     """`tile.fill %x`: the block is stored in scratch memory; what needs it from here on reads it there.
 
     With an `element` type it is stored as such elements, which only dots read that take it on the left. The `start` of
-    a dot's sum is stored where that dot, the next one that adds to the block, is going to leave its sum.
+    a dot's sum is stored where that dot, the next one that adds to the block, is going to leave its sum. What is kept
+    for a `row` is there in the row's later loops only: which dimension of the loops each of the block's follows (-1:
+    none, it is the first element).
     """
 
     syntax = "$source attr-dict `:` type($source)"
     source = operand()
     element: Type | None = type_attribute()
     start = boolean()
+    row = integers()
 
     def verify(self) -> None:
         tensor(self, "the source", self.source)
         require(self, isinstance(self.parent_op, Nest), "what is stored is stored by the loops of a tile.nest")
-        both = self.start and self.element is not None
-        require(self, not both, "a sum is stored with its own elements", found=self.element)
+        ways = [self.element is not None, self.start, bool(self.row)]
+        require(self, sum(ways) <= 1, "for a dot's left operand, its sum or a row", found=f"{sum(ways)} of them")
+        rank = tensor(self, "the source", self.source).rank
+        require(self, len(self.row) in (0, rank), "a dimension of the loops for each of the block", rank, self.row)
 
     @property
     def defines(self) -> bool:
         """Whether all read the block where it is stored."""
-        return self.element is None and not self.start
+        return self.element is None and not self.start and not self.row
 
 
 class Scratch(Operation, name="tile.scratch", pure=True):

@@ -43,6 +43,7 @@ SUM = """%sum = "tt.reduce"(%x) <{axis = 1 : i32}> ({
 %sums = tt.broadcast %wide : tensor<16x1xf32, #b> -> tensor<16x16xf32, #b>
 """
 STORE = "tt.store %at, %sums : tensor<16x16x!tt.ptr<f32>, #b>"
+KEPT = "tile.fill %x {row = array<i32: 0, 2>} : tensor<16x16xf32, #b>\n"
 TURNED = """%t = tt.trans %sums {order = array<i32: 1, 0>} : tensor<16x16xf32, #b> -> tensor<16x16xf32, #b>
 tt.store %at, %t : tensor<16x16x!tt.ptr<f32>, #b>"""
 
@@ -86,6 +87,10 @@ def test_nests_mean_what_stood_there(style: str, seed: int, tmp_path: Path) -> N
         ),
         (f"tile.nest loops(0) {{ {SUM} }} {{along = 0 : i32}}", "along a dimension of a block that a loop nest stores"),
         (f"tile.nest loops(0, 1) {{ {SUM}{TURNED} }}", "members of a loop nest do not share their rows"),
+        (
+            f"tile.nest loops(0, 0, 1) {{ {SUM}{KEPT}{STORE} }}",
+            "what is kept for a row follows the loops of the members before it",
+        ),
         ("tile.nest loops(0) { tile.fill %x {start = true} : tensor<16x16xf32, #b> }", "no dot of the block adds to"),
     ],
 )

@@ -113,3 +113,33 @@ def test_scales_of_groups_are_loaded_once(target):
     bodies = [{type(op) for op in loop.body.block.ops} for loop in loops]
     gathering = [kinds for kinds in bodies if tt.Load in kinds]
     assert len(gathering) == 1 and tile.Load not in gathering[0]  # Only what fills the scales' own place gathers.
+
+
+@triton.jit
+def shares_and_others(x, out, N: tl.constexpr, HOW: tl.constexpr):
+    """Shares of rows, and powers of other rows or of the same one, at the same place."""
+    i = tl.arange(0, N)
+    p = tl.exp(tl.sin((i[:, None] * 37 + i[None, :] * 11).to(tl.float32)))
+    if HOW == "halves":
+        other = tl.reshape(tl.trans(tl.reshape(p, (2, N // 2, N)), (1, 0, 2)), (N, N))
+    else:
+        a, b = tl.split(tl.reshape(p, (N, N // 2, 2)))
+        other = tl.reshape(tl.join(b, a), (N, N))
+    tl.store(out + i[:, None] * N + i[None, :], p / tl.sum(p, 1)[:, None] + other)
+
+
+@pytest.mark.parametrize("how", ["halves", "pairs"])
+@pytest.mark.parametrize("target", ["cpu", "cpu:sse"])
+def test_a_value_that_is_kept_for_a_row_is_not_that_of_another(target: str, how: str) -> None:
+    n, i = 256, np.arange(256)
+    out = np.zeros((n, n), np.float32)
+    args = {"x": np.zeros(1, np.float32), "out": out, "N": n, "HOW": how}
+    result = verify_kernel(shares_and_others, args=args, grid=(1,), target=target, uninitialised=True)
+    assert result.ok, str(result)
+    if target != "cpu":
+        return
+    shares_and_others[(1,)](args["x"], out, n, how)
+    p = np.exp(np.sin((i[:, None] * 37 + i * 11).astype(np.float64)))
+    halves = p.reshape(2, n // 2, n).transpose(1, 0, 2) if how == "halves" else p.reshape(n, n // 2, 2)[:, :, ::-1]
+    expected = p / p.sum(1)[:, None] + halves.reshape(n, n)
+    np.testing.assert_allclose(out, expected, rtol=1e-5)

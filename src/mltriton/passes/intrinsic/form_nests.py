@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 
 from mltriton.analysis.aliasing import may_alias
 from mltriton.dialects import gpu, scf, tile, tt, ttg, ttig
+from mltriton.ir.attributes import DenseArrayAttr
 from mltriton.ir.location import Location
 from mltriton.ir.module import Module
 from mltriton.ir.nesting import is_defined_inside, is_inside
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
-from mltriton.ir.types import TensorType, Type, shape_of
+from mltriton.ir.types import I32, TensorType, Type, shape_of
 from mltriton.passes.intrinsic.tile_loops.directions import Direction, Directions
 from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Costs, Footprint, killed_loads
 from mltriton.passes.intrinsic.tile_loops.joining import fill_of, member_of
@@ -181,10 +182,29 @@ class _Former:
     def _close(self) -> None:
         """The open nest is done."""
         if self.nest.members:
+            self.stretch.loops = list(self.nest.levels)
+            self._plan_rows()
             self.stored.update(v for member in self.nest.members if isinstance(member, Fill) for v in member.produces)
-            self.stretch.loops = self.nest.levels
             self.stretches.setdefault(self.current, []).append(self.stretch)
             self.nest, self.stretch = LoopNest(), Stretch()
+
+    def _plan_rows(self) -> None:
+        """Say what the loops of a row do for later ones."""
+        loops, stretch = self.nest.loops(), self.stretch
+        if len(loops) < 2:
+            return
+        from mltriton.passes.intrinsic.tile_loops.row_plans import kept_values, prefetched  # Many programs have one.
+
+        op_of = dict(zip(self.nest.members, stretch.members, strict=True))
+        for value, coordinates, level, user in kept_values(
+            loops, self.nest, Costs(self.stored), self.aliases, self.spec.lanes
+        ):
+            op = tile.Fill([value], (), {"row": DenseArrayAttr(coordinates, I32)}, (), self.nest.members[0].loc)
+            number = stretch.members.index(op_of[user])
+            stretch.members.insert(number, op)
+            stretch.loops.insert(number, level)
+            self.ops.insert(self.ops.index(op_of[user]), op)
+        stretch.prefetched = [stretch.members.index(op_of[m]) for m in prefetched(loops, self.nest.produced)]
 
     # Stored blocks
 

@@ -1,27 +1,26 @@
 """Writes a loop nest: loops over its outer dimensions, and in them loops over the chunks of a row.
 
-Level: warp to intrinsic. Each member goes to the earliest loop of the row in which everything it needs is there; a
-value that two loops of a row need and that is expensive is kept for the row.
+Level: warp to intrinsic. The program says in which loop of a row each member runs, what loops keep for the later ones
+and which stores the loop before theirs prefetches (`row_plans.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from math import gcd
 from typing import cast
 
-from mltriton.dialects import arith, tt
+from mltriton.dialects import arith
 from mltriton.ir.operation import Value
 from mltriton.ir.types import I32, TensorType
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
-from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Coordinates, Costs, Footprint
+from mltriton.passes.intrinsic.tile_loops.footprints import Coordinates
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, constant_index
-from mltriton.passes.intrinsic.tile_loops.loop_nests import Loop, LoopNest
+from mltriton.passes.intrinsic.tile_loops.loop_nests import STRAIGHT, Loop, LoopNest
 from mltriton.passes.intrinsic.tile_loops.mask_ends import Inside, inside_masks
 from mltriton.passes.intrinsic.tile_loops.members import Accumulators, Fill
 from mltriton.passes.intrinsic.tile_loops.prefetching import prefetch_stores
 
-STRAIGHT = 8  # rows of at most this many chunks are written without a loop
 UNROLL = 4
 ROWS = 2  # rows taken at a time where each is a chain of steps that wait for each other
 
@@ -32,7 +31,6 @@ class LoopNestWriter:
     def __init__(self, e: Evaluator, nest: LoopNest) -> None:
         self.e = e
         self.nest = nest
-        self.costs = Costs(e.tiles)
 
     @property
     def splits_loops(self) -> bool:
@@ -42,8 +40,8 @@ class LoopNestWriter:
     def write(self) -> None:
         """The loops over the outer dimensions, and in them those of each row."""
         e, loops = self.e, self.nest.loops()
-        kept = self._keep_expensive(loops)
-        prefetch_stores(loops, self.nest.produced)
+        kept = self._kept(loops)
+        prefetch_stores(loops)
         self._rows(self.nest.outer, (), loops)
         for value in kept:
             del e.tiles[value]
@@ -188,64 +186,19 @@ class LoopNestWriter:
 
     # What is kept for a row
 
-    def _keep_expensive(self, loops: list[Loop]) -> list[Value]:
-        """Let the first loop that computes an expensive value keep it for later loops of the row."""
-        e, nest = self.e, self.nest
-        if len(loops) < 2:
-            return []
-        lane = len(nest.outer)
-        first: dict[Value, Loop] = {}
+    def _kept(self, loops: list[Loop]) -> list[Value]:
+        """Let loops keep what the program says for the later loops of a row, if all that joined the nest agrees."""
+        nest = self.nest
         kept: list[Value] = []
-        for loop in loops:
-            straight = loop.inner // gcd(loop.inner, e.emitter.lanes) <= STRAIGHT
-            mine: dict[Value, Coordinates] = {}
-            for member in loop.members:
-                for value, coordinates in member.inputs():
-                    self._collect(value, coordinates, lane, first, mine)
-            for value, coordinates in mine.items():
-                owner = first.setdefault(value, loop)
-                if owner is loop or value in kept or (straight and owner.inner == loop.inner):
-                    continue
-                type = cast(TensorType, value.type)
-                tile = e.scratch.row(type.rank, coordinates.index(lane), loop.inner, type.element, value)
-                owner.members.append(KeptForRow(value, tile, nest, coordinates))
+        for value, coordinates, level in nest.kept:
+            type = cast(TensorType, value.type)
+            lane = coordinates.index(len(nest.outer))
+            owners = [loop for loop in loops if loop.level == level and loop.inner == type.shape[lane]]
+            if owners and nest.is_of_one_row(value, coordinates):
+                tile = self.e.scratch.row(type.rank, lane, type.shape[lane], type.element, value)
+                owners[0].members.append(KeptForRow(value, tile, nest, coordinates))
                 kept.append(value)
         return kept
-
-    def _collect(
-        self,
-        value: Value,
-        coordinates: Coordinates,
-        lane: int,
-        first: dict[Value, Loop],
-        mine: dict[Value, Coordinates],
-    ) -> None:
-        """The expensive values that are evaluated along the lanes; not beyond one that an earlier loop computed."""
-        footprint = _Expensive(self.costs, lane, first, mine)
-        footprint.aliases = self.e.aliases
-        footprint.follow(value, coordinates, self.nest.produced)
-
-
-class _Expensive(Footprint):
-    """A walk that notes expensive values at lane coordinates."""
-
-    def __init__(self, costs: Costs, lane: int, first: dict[Value, Loop], mine: dict[Value, Coordinates]) -> None:
-        super().__init__()
-        self.costs, self.lane, self.first, self.mine = costs, lane, first, mine
-
-    def is_followed(self, value: Value, coordinates: Coordinates, known: Container[Value]) -> bool:
-        if self.lane not in coordinates or self.costs.of(value) < EXPENSIVE:
-            return False
-        op = value.defining_op
-        if (
-            op is not None
-            and not isinstance(op, tt.Reshape | tt.Join)
-            and min(coordinates) >= -1
-            and value not in known
-        ):
-            self.mine[value] = coordinates
-            return value not in self.first
-        return True
 
 
 class KeptForRow(Fill):

@@ -15,6 +15,7 @@ from mltriton.passes.intrinsic.tile_loops.footprints import Coordinates, Footpri
 from mltriton.passes.intrinsic.tile_loops.members import Atomic, Fill, Member
 from mltriton.records import record
 
+STRAIGHT = 8  # rows of at most this many chunks are written without a loop
 MOST_MEMBERS = 128  # of a nest: what they need of each other is compared pair by pair
 
 
@@ -49,12 +50,15 @@ class OtherUses:
 
 @record()
 class LoopNest:
-    """Members of equal outer dimensions, in program order, with what each reads."""
+    """Members of equal outer dimensions, in program order, with what each reads; `kept` are the values that the loop of
+    a number keeps for later ones of a row.
+    """
 
     members: list[Member] = field(default_factory=list[Member])
     prints: list[Footprint] = field(default_factory=list[Footprint])
     levels: list[int] = field(default_factory=list[int])  # of the loops of a row that the members run in
     produced: dict[Value, int] = field(default_factory=dict[Value, int])
+    kept: list[tuple[Value, Coordinates, int]] = field(default_factory=list[tuple[Value, Coordinates, int]])
     dying: list[Value] = field(default_factory=list[Value])  # values whose tiles the nest overwrites
 
     @property
@@ -127,6 +131,15 @@ class LoopNest:
         return True
 
     # The loops of a row
+
+    def is_of_one_row(self, value: Value, coordinates: Coordinates) -> bool:
+        """Whether members that read a value do so in the row that `coordinates` say, as far as the loops' own dimension
+        does not matter.
+        """
+        lane = coordinates.index(len(self.outer))
+        row = coordinates[:lane] + coordinates[lane + 1 :]
+        found = [at for footprint in self.prints for other, at in footprint.visited if other is value]
+        return all(at[:lane] + at[lane + 1 :] == row for at in found)
 
     def loops(self) -> list[Loop]:
         """Members by the loop they run in, in order."""

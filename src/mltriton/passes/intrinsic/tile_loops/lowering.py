@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from mltriton.analysis.aliasing import may_alias
+from mltriton.dialects import tile
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.types import MemDescType, TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops.emitter import Emitter, refuse, unknown_buffer
@@ -132,6 +133,15 @@ class Lowering:
         if self.place is not None and self.place.nest is not self.opened:
             self.flush()
             self.opened = self.place.nest
+
+    def keep(self, op: tile.Fill) -> None:
+        """Let a loop of the nest in which the operation at hand stands keep a block for later loops of a row."""
+        assert self.place is not None
+        self.enter()
+        lane = len(self.nest.outer) if self.nest.members else -1
+        if op.row.count(lane) != 1 or max(op.row) > lane:
+            raise refuse(op, "what is kept for a row follows the loops of the members before it")
+        self.nest.kept.append((op.source, op.row, self.place.loop))
 
     def flush(self) -> None:
         """Write the open loop nest."""

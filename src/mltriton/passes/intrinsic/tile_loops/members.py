@@ -163,6 +163,7 @@ class StoreBlock(Member):
     def __init__(self, op: tt.Store | tt.DescriptorStore) -> None:
         super().__init__(cast(TensorType, op.value.type).shape, op.loc)
         self.op = self.whole = op
+        self.prefetched = False  # by the loop of the row before
 
     @property
     def store(self) -> Operation:

@@ -24,16 +24,20 @@ from mltriton.records import NamedTuple, record
 @record()
 class Stretch:
     """The members of a nest in their order, with the numbers of their loops: the nest is from the first to the last.
-    `direction`: that of the lanes of a single store, where it is another than the last dimension's.
+    `prefetched` are the numbers of stores that the loop before theirs prefetches. `direction`: that of the lanes of a
+    single store, where it is another than the last dimension's.
     """
 
     members: list[Operation] = field(default_factory=list[Operation])
-    loops: Sequence[int] = ()
+    loops: list[int] = field(default_factory=list[int])
+    prefetched: Sequence[int] = ()
     direction: Direction | None = None
 
     def attributes(self) -> dict[str, Attribute]:
         """Those of the nest."""
         loops: dict[str, Attribute] = {"loops": DenseArrayAttr(tuple(self.loops), I32)}
+        if self.prefetched:
+            loops["prefetched"] = DenseArrayAttr(tuple(self.prefetched), I32)
         numbers = self.direction._asdict() if self.direction is not None else {}
         return loops | {name: IntegerAttr(number, I32) for name, number in numbers.items() if number or name == "along"}
 
@@ -132,10 +136,11 @@ def _replace(value: Value, other: Value, users: Sequence[Operation]) -> None:
 
 
 class Place(NamedTuple):
-    """Where a member stands: in which nest, and in which of the loops of a row."""
+    """Where a member stands: in which nest, and in which of the loops of a row; whether the loop before prefetches."""
 
     nest: tile.Nest
     loop: int
+    prefetched: bool
 
 
 def flatten(block: Block) -> dict[Operation, Place]:
@@ -172,7 +177,8 @@ def _members_of(nest: tile.Nest) -> dict[Operation, Place]:
     if nest.along >= 0 and not _may_go_along(members[0], nest.along, nest.squares):
         message = "lanes go along a dimension of a block that a loop nest stores, in squares that divide it"
         raise TargetError(message, location=nest.loc.in_source, found=f"along {nest.along}, squares of {nest.squares}")
-    return {op: Place(nest, loop) for op, loop in zip(members, nest.loops, strict=True)}
+    stood = zip(members, nest.loops, strict=True)
+    return {op: Place(nest, loop, number in nest.prefetched) for number, (op, loop) in enumerate(stood)}
 
 
 def _may_go_along(op: Operation, along: int, squares: int) -> bool:

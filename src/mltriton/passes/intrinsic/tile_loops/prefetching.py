@@ -1,28 +1,28 @@
 """Prefetches of what the last loop of a row is going to store.
 
 Level: warp to intrinsic. Where a row takes several loops (softmax: maximum, sum, result) the last one does little but
-store, and waits for the cache lines that it writes. The loop before it, which computes, asks for them meanwhile.
+store, and waits for the cache lines that it writes. The loop before it, which computes, asks for them meanwhile, where
+the nest says so (`row_plans.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
-from mltriton.dialects import tile, tt, ttig
+from mltriton.dialects import tile, ttig
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.operation import Value
-from mltriton.ir.types import I1, TensorType, block_of, byte_width
+from mltriton.ir.types import I1, TensorType, block_of
 from mltriton.passes.intrinsic.tile_loops import accesses
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
-from mltriton.passes.intrinsic.tile_loops.footprints import Coordinates, Footprint
+from mltriton.passes.intrinsic.tile_loops.footprints import Coordinates
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index
 from mltriton.passes.intrinsic.tile_loops.members import Accumulators, Member, StoreBlock
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.loop_nests import Loop
-
-SHORTEST = 512  # bytes of a row from which it pays
 
 
 class PrefetchStore(Member):
@@ -74,30 +74,7 @@ def prefetch(e: Evaluator, address: Form) -> None:
         e.emitter.effect(tile.Prefetch, [e.arithmetic.scalar(address)], (), {"write": IntegerAttr(1, I1)})
 
 
-def prefetch_stores(loops: Sequence[Loop], produced: Container[Value]) -> None:
-    """Let the last loop but one of a row prefetch the stores of the last one."""
-    if len(loops) < 2:
-        return
-    *_, before, last = loops
-    if before.inner != last.inner or before.lanes_one or last.lanes_one:
-        return
-    before.members += [
-        PrefetchStore(member)
-        for member in last.members
-        if isinstance(member, StoreBlock) and _is_long(member) and not _is_produced(member, produced)
-    ]
-
-
-def _is_long(store: StoreBlock) -> bool:
-    return store.inner * byte_width(cast(TensorType, store.op.value.type).element) >= SHORTEST
-
-
-def _is_produced(store: StoreBlock, produced: Container[Value]) -> bool:
-    """Whether the address depends on what the row computes."""
-    footprint = Footprint()
-    op = store.op
-    pointers = op.operands[:1] if isinstance(op, tt.Store) else [v for v in op.operands if v is not op.value]
-    for pointer in pointers:
-        coordinates = store.coordinates if isinstance(pointer.type, TensorType) else ()
-        footprint.follow(pointer, coordinates, produced)
-    return bool(footprint.loads) or any(value in produced for value, _ in footprint.leaves)
+def prefetch_stores(loops: Sequence[Loop]) -> None:
+    """Let the loop before that of a store prefetch it where the program says so."""
+    for before, loop in pairwise(loops):
+        before.members += [PrefetchStore(m) for m in loop.members if isinstance(m, StoreBlock) and m.prefetched]

@@ -23,7 +23,9 @@ def store(low: Lowering, op: tt.Store | tt.DescriptorStore) -> None:
     """A block joins the nest; a scalar is stored now."""
     if isinstance(op.value.type, TensorType):
         assert low.place is not None
-        low.add(store_member(op, low.place.nest))
+        member = store_member(op, low.place.nest)
+        member.prefetched = low.place.prefetched
+        low.add(member)
     else:
         copy_scalar(low, op)
 
@@ -59,9 +61,12 @@ def join(low: Lowering, op: Operation) -> None:
 
 
 def fill(low: Lowering, op: tile.Fill) -> None:
-    """The block is in a tile from here on, for all or for dots."""
+    """The block is in a tile from here on, for all, for dots, or for the later loops of a row."""
     if op.defines:
         low.force(op.source)
+        return
+    if op.row:
+        low.keep(op)
         return
     from mltriton.passes.intrinsic.tile_loops import dot_fills, dots  # Programs without products need neither.
 

@@ -14,10 +14,10 @@ from mltriton.passes.intrinsic.tile_loops import accesses
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 from mltriton.passes.intrinsic.tile_loops.footprints import Coordinates
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, Vector, constant_index
-from mltriton.passes.intrinsic.tile_loops.members import Accumulators, Member, StoreBlock
+from mltriton.passes.intrinsic.tile_loops.members import Accumulators, StoreBlock
 
 
-def store_member(op: tt.Store | tt.DescriptorStore, nest: tile.Nest) -> Member:
+def store_member(op: tt.Store | tt.DescriptorStore, nest: tile.Nest) -> StoreBlock:
     """The member that does a store of a block, with its lanes as the nest says."""
     if nest.along < 0:
         return StoreBlock(op)
