@@ -37,6 +37,7 @@ _REDUCTIONS: dict[type[Operation], str] = {
     arith.OrI: "or.b32",
     arith.XOrI: "xor.b32",
 }
+_PACKED = (8, 16)  # bits of elements that share words
 _EXTREMA = {"fmax": "llvm.maxnum", "fmin": "llvm.minnum"}
 _MAP = f'byval([{tensor_maps.MAP_BYTES} x i8]) align {tensor_maps.ALIGNMENT} "nvvm.grid_constant"'
 
@@ -83,11 +84,11 @@ class NvidiaMachine(Machine):
 
     def form_of(self, type_: TensorType) -> Form:
         """Left operands of products of four warps are their words of 32 bits, which loops carry as such; each register
-        of other blocks is a value.
+        of other blocks, and of their masks, is a value.
         """
         plain, encoding = plain_form(type_), type_.encoding
         parent = encoding.parent if isinstance(encoding, DotOperandEncoding) and encoding.op_idx == 0 else None
-        if not isinstance(parent, MatrixEncoding) or parent.together == 1 or plain.element.bits >= I32.bits:
+        if not isinstance(parent, MatrixEncoding) or parent.together == 1 or plain.element.bits not in _PACKED:
             return plain
         return Form(I32.bits // plain.element.bits, plain.element, I32)
 
