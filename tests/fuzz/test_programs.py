@@ -75,6 +75,23 @@ def test_chains_on_an_emulated_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert not _complaints("chains", "cuda:90", SHOWN, tmp_path)
 
 
+@pytest.mark.parametrize(("style", "seed"), [("dots", 466), ("shapes", 398)])
+def test_programs_on_an_emulated_gpu(style: str, seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Masks of left operands; warps that gather blocks of different sizes."""
+    install(monkeypatch)
+    assert not _complaints(style, "cuda:90", [seed], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 400, 10))
+@pytest.mark.parametrize("style", ["control", "dots", "rows", "shapes"])
+def test_many_programs_on_an_emulated_gpu(
+    style: str, first: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    install(monkeypatch)
+    assert not _complaints(style, "cuda:90", range(first, first + 10), tmp_path)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 400, 10))
 def test_many_chains_on_an_emulated_gpu(first: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
