@@ -13,7 +13,7 @@ from mltriton.dialects import tt
 from mltriton.errors import PointerError, ShapeMismatchError, TypeMismatchError
 from mltriton.language import types
 from mltriton.language.arithmetic import bitwise_and, invert
-from mltriton.language.building import builtin, current
+from mltriton.language.building import builtin, current, made_builtin
 from mltriton.language.casting import cast as convert_dtype
 from mltriton.language.casting import reinterpret
 from mltriton.language.comparison import less_than, where
@@ -32,21 +32,24 @@ SCOPE = {"": None, "gpu": "gpu", "cta": "cta", "sys": "sys"}
 
 
 class Kinds(NamedTuple):
-    """The IR's kind of an atomic on signed integers, unsigned integers and floats; None where there is none."""
+    """The IR's kind of an atomic on signed integers, unsigned integers and floats, None where there is none; and what
+    it does.
+    """
 
     signed: str
     unsigned: str
     floating: str | None
+    meaning: str
 
 
 KINDS = {
-    "add": Kinds("add", "add", "fadd"),
-    "max": Kinds("max", "umax", None),
-    "min": Kinds("min", "umin", None),
-    "and": Kinds("and", "and", None),
-    "or": Kinds("or", "or", None),
-    "xor": Kinds("xor", "xor", None),
-    "xchg": Kinds("exch", "exch", "exch"),
+    "add": Kinds("add", "add", "fadd", "Add `val` to what `pointer` points to."),
+    "max": Kinds("max", "umax", None, "Keep the larger of `val` and what `pointer` points to."),
+    "min": Kinds("min", "umin", None, "Keep the smaller of `val` and what `pointer` points to."),
+    "and": Kinds("and", "and", None, "Bitwise and with `val`, of integers."),
+    "or": Kinds("or", "or", None, "Bitwise or with `val`, of integers."),
+    "xor": Kinds("xor", "xor", None, "Bitwise exclusive or with `val`, of integers."),
+    "xchg": Kinds("exch", "exch", "exch", "Replace what `pointer` points to by `val`."),
 }
 # Floats that are not negative are ordered as signed integers are, negative ones the other way round as unsigned.
 ON_BITS = {"max": ("max", "umin"), "min": ("min", "umax")}
@@ -157,60 +160,20 @@ def _as_integers(operands: _Operands, integer: dtype, chosen: tensor) -> _Operan
     return operands._replace(pointer=pointer, value=reinterpret(operands.value, integer), mask=mask)
 
 
-@builtin
-def atomic_add(
-    pointer: object, val: object, mask: object = None, sem: str | None = None, scope: str | None = None
-) -> tensor:
-    """Add `val` to what `pointer` points to."""
-    return _update("add", pointer, val, mask, sem, scope)
+def _atomic(name: str):
+    """The builtin of a row of `KINDS`."""
+
+    def function(
+        pointer: object, val: object, mask: object = None, sem: str | None = None, scope: str | None = None
+    ) -> tensor:
+        return _update(name, pointer, val, mask, sem, scope)
+
+    return made_builtin(function, f"atomic_{name}", KINDS[name].meaning)
 
 
-@builtin
-def atomic_max(
-    pointer: object, val: object, mask: object = None, sem: str | None = None, scope: str | None = None
-) -> tensor:
-    """Keep the larger of `val` and what `pointer` points to."""
-    return _update("max", pointer, val, mask, sem, scope)
-
-
-@builtin
-def atomic_min(
-    pointer: object, val: object, mask: object = None, sem: str | None = None, scope: str | None = None
-) -> tensor:
-    """Keep the smaller of `val` and what `pointer` points to."""
-    return _update("min", pointer, val, mask, sem, scope)
-
-
-@builtin
-def atomic_and(
-    pointer: object, val: object, mask: object = None, sem: str | None = None, scope: str | None = None
-) -> tensor:
-    """Bitwise and with `val`, of integers."""
-    return _update("and", pointer, val, mask, sem, scope)
-
-
-@builtin
-def atomic_or(
-    pointer: object, val: object, mask: object = None, sem: str | None = None, scope: str | None = None
-) -> tensor:
-    """Bitwise or with `val`, of integers."""
-    return _update("or", pointer, val, mask, sem, scope)
-
-
-@builtin
-def atomic_xor(
-    pointer: object, val: object, mask: object = None, sem: str | None = None, scope: str | None = None
-) -> tensor:
-    """Bitwise exclusive or with `val`, of integers."""
-    return _update("xor", pointer, val, mask, sem, scope)
-
-
-@builtin
-def atomic_xchg(
-    pointer: object, val: object, mask: object = None, sem: str | None = None, scope: str | None = None
-) -> tensor:
-    """Replace what `pointer` points to by `val`."""
-    return _update("xchg", pointer, val, mask, sem, scope)
+atomic_add, atomic_max, atomic_min = _atomic("add"), _atomic("max"), _atomic("min")
+atomic_and, atomic_or, atomic_xor = _atomic("and"), _atomic("or"), _atomic("xor")
+atomic_xchg = _atomic("xchg")
 
 
 @builtin
