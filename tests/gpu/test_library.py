@@ -48,6 +48,26 @@ def test_layer_norm(shape: tuple[int, ...], dtype: str) -> None:
     assert_close(kernels.layer_norm(x, weight, bias), expected)
 
 
+@pytest.mark.parametrize("shape", [(3, 7), (700, 1000), (2, 3, 513), (300, 4097), (5, 40_000)])
+@pytest.mark.parametrize("dtype", [*FLOATS, "float64"])
+def test_gradients_of_rows(shape: tuple[int, ...], dtype: str) -> None:
+    """Of softmax and both norms, whose sums over rows are the same each time."""
+    x, dy, weight = random(*shape, dtype=dtype), random(*shape, dtype=dtype), random(shape[-1], dtype=dtype)
+    wide = [tensor.double().requires_grad_() for tensor in (x, weight, torch.zeros_like(weight))]
+    by_torch = torch.nn.functional.rms_norm(wide[0], shape[-1:], wide[1], 1e-6)
+    assert_close(kernels.rms_norm(x, weight), by_torch)
+    exact = torch.autograd.grad(by_torch, wide[:2], dy.double())
+    by_torch = torch.nn.functional.layer_norm(wide[0], shape[-1:], *wide[1:])
+    exact += torch.autograd.grad(by_torch, wide, dy.double())
+    found = (*kernels.rms_norm_backward(dy, x, weight), *kernels.layer_norm_backward(dy, x, weight))
+    again = (*kernels.rms_norm_backward(dy, x, weight), *kernels.layer_norm_backward(dy, x, weight))
+    for one, other, expected in zip(found, again, exact, strict=True):
+        assert_close(one, expected, sums=4)
+        assert torch.equal(one, other)
+    y = torch.softmax(x, -1)
+    assert_close(kernels.softmax_backward(dy, y), y.double() * (dy - (y.double() * dy).sum(-1, keepdim=True)))
+
+
 @pytest.mark.parametrize("shape", [(16, 16, 16), (100, 72, 200), (257, 130, 65), (1, 300, 77), (64, 1, 50)])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_matmul(shape: tuple[int, int, int], dtype: str) -> None:

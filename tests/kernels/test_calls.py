@@ -37,10 +37,16 @@ def normalized(x: Any, weight: Any, bias: Any) -> Any:
     return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * weight + bias
 
 
+def softmax_gradient(dy: Any, y: Any) -> Any:
+    return y * (dy - (y * dy).sum(-1, keepdims=True))
+
+
 Reference = Callable[..., Any]
 CASES: dict[str, tuple[Callable[..., Any], Reference, list[tuple[int, ...]]]] = {
     "softmax": (kernels.softmax, softmax, [(2, 3, 20)]),
     "layer_norm": (kernels.layer_norm, normalized, [(5, 20), (20,), (20,)]),
+    "rms_norm": (kernels.rms_norm, lambda x, w: x / np.sqrt((x**2).mean(-1, keepdims=True)) * w, [(5, 20), (20,)]),
+    "softmax_backward": (kernels.softmax_backward, softmax_gradient, [(3, 20)] * 2),
     "matmul": (kernels.matmul, np.matmul, [(20, 30), (30, 10)]),
     "one row": (kernels.matmul, np.matmul, [(1, 30), (30, 10)]),
     "batches": (kernels.matmul, np.matmul, [(2, 20, 30), (2, 30, 10)]),

@@ -21,6 +21,7 @@ from mltriton.kernels.fused_gemm import fused_matmul_launch
 from mltriton.kernels.gemm import Tile, matmul_launch
 from mltriton.kernels.launch import Launch
 from mltriton.kernels.normalization import layer_norm_launch, softmax_launch
+from mltriton.kernels.normalization_backward import BackwardRows, norm_backward_launches
 
 KERNELS = [
     "gemm:matmul_pointer_kernel",
@@ -52,6 +53,10 @@ KERNELS = [
     "normalization:softmax_long_kernel",
     "normalization:layer_norm_kernel",
     "normalization:layer_norm_long_kernel",
+    "normalization_backward:softmax_backward_kernel",
+    "normalization_backward:norm_backward_kernel",
+    "normalization_backward:norm_backward_long_kernel",
+    "normalization_backward:sum_parts_kernel",
 ]
 RNG = np.random.default_rng(4)
 
@@ -123,9 +128,15 @@ def paged(dtype: str, warp_level: bool) -> Launch:
     return launches[0]
 
 
-def rows(dtype: str) -> Launch:
+def rows(dtype: str, is_centred: bool = True) -> Launch:
     x = random(RNG, (4, 300), dtype)
-    return layer_norm_launch(x, x[0], x[1], x * 0, 1e-5)
+    return layer_norm_launch(x, x[0], x[1] if is_centred else None, x * 0, 1e-5)
+
+
+def rows_backward(dtype: str, sums: int, block: int) -> Launch:
+    x, dy, dx = (random(RNG, (5, 300), dtype) for _ in range(3))
+    parts = random(RNG, (sums, 2, 300), "float64" if dtype == "float64" else "float32")
+    return norm_backward_launches(dx, dy, x[:sums] * 0, parts, x, x[0], 1e-5, BackwardRows(1, block, 2))[0]
 
 
 def fused(dtype: str, out: str, activation: str) -> Launch:
@@ -155,6 +166,10 @@ LAUNCHES: dict[str, Callable[[], Launch]] = {
     "softmax, f16": lambda: softmax_launch(random(RNG, (4, 100), "float16"), random(RNG, (4, 100), "float16")),
     "layer norm, f64": lambda: rows("float64"),
     "layer norm, bf16": lambda: rows("bfloat16"),
+    "rms norm, f16": lambda: rows("float16", is_centred=False),
+    "rms norm backward, f32": lambda: rows_backward("float32", 1, 512),
+    "rms norm backward in pieces, f64": lambda: rows_backward("float64", 1, 128),
+    "layer norm backward, f16": lambda: rows_backward("float16", 2, 512),
 }
 
 

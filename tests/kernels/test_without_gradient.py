@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mltriton import kernels
 from mltriton.errors import ArgumentError
 from mltriton.kernels import grouped_gemm, layer_norm, matmul, paged_attention, softmax, split_k_matmul, stream_k_matmul
 
@@ -24,6 +25,9 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "grouped_gemm": lambda x: grouped_gemm([X, X], [X, x])[1],
     "softmax": softmax,
     "layer_norm": lambda x: layer_norm(X, x[0], X[0]),
+    "rms_norm": lambda x: kernels.rms_norm(X, x[0]),
+    "softmax_backward": lambda x: kernels.softmax_backward(X, x),
+    "rms_norm_backward": lambda x: kernels.rms_norm_backward(X, X, x[0])[0],
     "paged_attention": lambda x: paged_attention(X[None], X[None, :, None], x[None, :, None], PAGE, PAGE[0]),
 }
 

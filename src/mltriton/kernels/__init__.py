@@ -2,10 +2,10 @@
 
 Level: user. `matmul` (with `split_k_matmul`, `stream_k_matmul` and `grouped_gemm`), `flash_attention` (packed
 sequences: `flash_attention_varlen`),
-`paged_attention`, `softmax` and `layer_norm` take arrays of one kind and return the same kind on the same device;
-`flash_attention_backward` gives gradients, which torch finds by itself through `FlashAttention` (it needs torch, so
-that `__all__` leaves it out). The kernels themselves (`*_kernel`) can be launched, read, copied and compiled for any
-target.
+`paged_attention`, `softmax`, `layer_norm` and `rms_norm` take arrays of one kind and return the same kind on the same
+device. Functions `*_backward` give gradients; torch finds those of attention by itself through `FlashAttention` (it
+needs torch, so that `__all__` leaves it out). The kernels themselves (`*_kernel`) can be launched, read, copied and
+compiled for any target.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from mltriton.kernels.attention_varlen import flash_attention_varlen
     from mltriton.kernels.gemm import matmul
     from mltriton.kernels.gemm_grouped import grouped_gemm
-    from mltriton.kernels.normalization import layer_norm, softmax
+    from mltriton.kernels.normalization import layer_norm, rms_norm, softmax
+    from mltriton.kernels.normalization_backward import layer_norm_backward, rms_norm_backward, softmax_backward
     from mltriton.kernels.split_k import split_k_matmul
     from mltriton.kernels.stream_k import stream_k_matmul
 
@@ -33,9 +34,13 @@ _HOME = {
     "flash_attention_with_lse": "mltriton.kernels.attention",
     "grouped_gemm": "mltriton.kernels.gemm_grouped",
     "layer_norm": "mltriton.kernels.normalization",
+    "layer_norm_backward": "mltriton.kernels.normalization_backward",
     "matmul": "mltriton.kernels.gemm",
     "paged_attention": "mltriton.kernels.attention_paged",
+    "rms_norm": "mltriton.kernels.normalization",
+    "rms_norm_backward": "mltriton.kernels.normalization_backward",
     "softmax": "mltriton.kernels.normalization",
+    "softmax_backward": "mltriton.kernels.normalization_backward",
     "split_k_matmul": "mltriton.kernels.split_k",
     "stream_k_matmul": "mltriton.kernels.stream_k",
 }
@@ -47,9 +52,13 @@ __all__ = [
     "flash_attention_with_lse",
     "grouped_gemm",
     "layer_norm",
+    "layer_norm_backward",
     "matmul",
     "paged_attention",
+    "rms_norm",
+    "rms_norm_backward",
     "softmax",
+    "softmax_backward",
     "split_k_matmul",
     "stream_k_matmul",
 ]

@@ -1,6 +1,6 @@
 # pyright: basic
 # The bodies of kernels are programs of the language: their parameters have no types in Python.
-"""Softmax and layer normalisation over the last axis.
+"""Softmax, layer normalisation and normalisation by the root mean square, over the last axis.
 
 Level: user. One program instance takes one row. Rows of up to `LONGEST_BLOCK` elements are one block; longer ones are
 read twice in blocks, once for the statistics, which are merged block by block, and once for the result.
@@ -8,6 +8,7 @@ read twice in blocks, once for the statistics, which are merged block by block, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ def softmax(x: Array, *, target: str | None = None) -> Array:
         return made[0]
     require_arrays(x=x)
     require_no_gradient("softmax", x)
-    _check_rows("softmax", x)
+    check_rows("softmax", x)
     y = empty(x.shape, x)
     if 0 in x.shape:
         return y
@@ -133,7 +134,7 @@ def softmax_launch(x: Array, y: Array, longest_block: int = LONGEST_BLOCK, piece
     if n_columns <= longest_block:
         block = triton.next_power_of_2(n_columns)
         return Launch(softmax_kernel, grid, arguments, {"FLOAT": dtype, "BLOCK": block})
-    constants = {"LOWEST": _LOWEST[dtype], "FLOAT": dtype, "BLOCK": piece}
+    constants = {"LOWEST": LOWEST[dtype], "FLOAT": dtype, "BLOCK": piece}
     return Launch(softmax_long_kernel, grid, arguments, constants)
 
 
@@ -141,53 +142,70 @@ def softmax_launch(x: Array, y: Array, longest_block: int = LONGEST_BLOCK, piece
 def layer_norm_kernel(
     x_ptr, w_ptr, b_ptr, y_ptr, x_stride, y_stride, n_columns,
     eps: tl.float64,  # pyright: ignore[reportInvalidTypeForm]
-    FLOAT: tl.constexpr, BLOCK: tl.constexpr,
+    CENTRED: tl.constexpr, FLOAT: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One row of y = (x - mean) / sqrt(variance + eps) * w + b in FLOAT; BLOCK >= n_columns is a power of two."""
+    """One row of y = (x - mean) / sqrt(variance + eps) * w + b in FLOAT, or of y = x / sqrt(mean of squares + eps) * w
+    where it is not CENTRED; BLOCK >= n_columns is a power of two.
+    """
     row = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK)
     inside = columns < n_columns
     x = tl.load(x_ptr + row * x_stride + columns, mask=inside, other=0.0).to(FLOAT)
-    mean = tl.sum(x, axis=0) / n_columns
-    centred = tl.where(inside, x - mean, 0.0)
-    variance = tl.sum(centred * centred, axis=0) / n_columns
+    if CENTRED:
+        mean = tl.sum(x, axis=0) / n_columns
+        x = tl.where(inside, x - mean, 0.0)
+    variance = tl.sum(x * x, axis=0) / n_columns
     scale = tl.rsqrt(variance + eps.to(FLOAT))
     w = tl.load(w_ptr + columns, mask=inside, other=0.0).to(FLOAT)
-    b = tl.load(b_ptr + columns, mask=inside, other=0.0).to(FLOAT)
-    tl.store(y_ptr + row * y_stride + columns, (centred * scale * w + b).to(y_ptr.dtype.element_ty), mask=inside)
+    y = x * scale * w
+    if CENTRED:
+        y += tl.load(b_ptr + columns, mask=inside, other=0.0).to(FLOAT)
+    tl.store(y_ptr + row * y_stride + columns, y.to(y_ptr.dtype.element_ty), mask=inside)
 
 
 @triton.jit
-def layer_norm_long_kernel(
-    x_ptr, w_ptr, b_ptr, y_ptr, x_stride, y_stride, n_columns,
-    eps: tl.float64,  # pyright: ignore[reportInvalidTypeForm]
-    FLOAT: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """One row of any length; mean and variance of blocks are merged (Chan, Golub and LeVeque, 1979)."""
-    row = tl.program_id(0).to(tl.int64)
-    x_row = x_ptr + row * x_stride
-    y_row = y_ptr + row * y_stride
+def row_statistics(x_row, n_columns, eps, CENTRED: tl.constexpr, FLOAT: tl.constexpr, BLOCK: tl.constexpr):
+    """The mean of a row of any length and 1 / sqrt(variance + eps), of 0 where it is not CENTRED; mean and variance of
+    blocks are merged (Chan, Golub and LeVeque, 1979).
+    """
     mean = tl.full((), 0.0, FLOAT)
     squares = tl.full((), 0.0, FLOAT)  # of the distances from the mean
     for start in range(0, n_columns, BLOCK):
         columns = start + tl.arange(0, BLOCK)
         inside = columns < n_columns
         x = tl.load(x_row + columns, mask=inside, other=0.0).to(FLOAT)
-        size = tl.minimum(BLOCK, n_columns - start)
-        block_mean = tl.sum(x, axis=0) / size
-        centred = tl.where(inside, x - block_mean, 0.0)
-        distance = block_mean - mean
-        share = size.to(FLOAT) / (start + size)
-        squares += tl.sum(centred * centred, axis=0) + distance * distance * share * start
-        mean += distance * share
-    scale = tl.rsqrt(squares / n_columns + eps.to(FLOAT))
+        if CENTRED:
+            size = tl.minimum(BLOCK, n_columns - start)
+            block_mean = tl.sum(x, axis=0) / size
+            x = tl.where(inside, x - block_mean, 0.0)
+            distance = block_mean - mean
+            share = size.to(FLOAT) / (start + size)
+            squares += distance * distance * share * start
+            mean += distance * share
+        squares += tl.sum(x * x, axis=0)
+    return mean, tl.rsqrt(squares / n_columns + eps.to(FLOAT))
+
+
+@triton.jit
+def layer_norm_long_kernel(
+    x_ptr, w_ptr, b_ptr, y_ptr, x_stride, y_stride, n_columns,
+    eps: tl.float64,  # pyright: ignore[reportInvalidTypeForm]
+    CENTRED: tl.constexpr, FLOAT: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One row of any length, as `layer_norm_kernel` computes it."""
+    row = tl.program_id(0).to(tl.int64)
+    x_row = x_ptr + row * x_stride
+    y_row = y_ptr + row * y_stride
+    mean, scale = row_statistics(x_row, n_columns, eps, CENTRED, FLOAT, BLOCK)
     for start in range(0, n_columns, BLOCK):
         columns = start + tl.arange(0, BLOCK)
         inside = columns < n_columns
         x = tl.load(x_row + columns, mask=inside, other=0.0).to(FLOAT)
         w = tl.load(w_ptr + columns, mask=inside, other=0.0).to(FLOAT)
-        b = tl.load(b_ptr + columns, mask=inside, other=0.0).to(FLOAT)
-        tl.store(y_row + columns, ((x - mean) * scale * w + b).to(y_ptr.dtype.element_ty), mask=inside)
+        y = (x - mean) * scale * w
+        if CENTRED:
+            y += tl.load(b_ptr + columns, mask=inside, other=0.0).to(FLOAT)
+        tl.store(y_row + columns, y.to(y_ptr.dtype.element_ty), mask=inside)
 
 
 def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5, *, target: str | None = None) -> Array:
@@ -197,50 +215,79 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5, *, targe
     Returns a contiguous array of the kind, shape and dtype of `x`. Raises `ArgumentError` for other dtypes, and for
     arrays that differ in kind or dtype or do not fit.
     """
-    arrays = x, weight, bias
-    key = key_of(layer_norm, arrays, eps, target)
+    return _normalized(layer_norm, eps, target, x=x, weight=weight, bias=bias)
+
+
+def rms_norm(x: Array, weight: Array, eps: float = 1e-6, *, target: str | None = None) -> Array:
+    """`x` [..., columns] over the root of its mean square and `eps`, times `weight` [columns] (Zhang and Sennrich,
+    arXiv:1910.07467); dtypes, result and errors are those of `layer_norm`.
+    """
+    return _normalized(rms_norm, eps, target, x=x, weight=weight)
+
+
+def _normalized(function: Callable[..., Array], eps: float, target: str | None, **named: Array) -> Array:
+    arrays = tuple(named.values())
+    key = key_of(function, arrays, eps, target)
     if (made := again(key, arrays)) is not None:
         return made[0]
-    require_arrays(x=x, weight=weight, bias=bias)
-    require_no_gradient("layer_norm", x, weight, bias)
-    _check_rows("layer_norm", x)
-    if weight.shape != x.shape[-1:] or bias.shape != x.shape[-1:]:
-        raise ArgumentError(
-            "layer_norm: weight and bias do not fit x",
-            expected=f"weight and bias of shape {tuple(x.shape[-1:])}",
-            found=f"{tuple(weight.shape)} and {tuple(bias.shape)}",
-        )
+    x = check_norm(function.__name__, **named)
     y = empty(x.shape, x)
     if 0 in x.shape:
         return y
     target = target_of(target, x)
     blocks = choose_rows(x, target)
-    launch = layer_norm_launch(x, weight, bias, y, eps, blocks.longest, blocks.piece).on(target, blocks.warps)
+    launch = layer_norm_launch(x, arrays[1], named.get("bias"), y, eps, blocks.longest, blocks.piece)
+    launch = launch.on(target, blocks.warps)
     launch.run()
     remember(key, arrays, (y,), (), (launch,))
     return y
 
 
 def layer_norm_launch(
-    x: Array, weight: Array, bias: Array, y: Array, eps: float, longest_block: int = LONGEST_BLOCK, piece: int = PIECE
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+    y: Array,
+    eps: float,
+    longest_block: int = LONGEST_BLOCK,
+    piece: int = PIECE,
 ) -> Launch:
-    """The launch of `layer_norm` into y, contiguous; rows above `longest_block` go in blocks of `piece`."""
+    """The launch of `layer_norm`, or without a bias of `rms_norm`, into y, contiguous; rows above `longest_block` go in
+    blocks of `piece`.
+    """
     rows, x_stride = as_rows(x)
-    (weight, _), (bias, _) = as_rows(weight), as_rows(bias)
+    weight, bias = as_rows(weight)[0], None if bias is None else as_rows(bias)[0]
     n_columns = x.shape[-1]
     is_long = n_columns > longest_block
+    block = piece if is_long else triton.next_power_of_2(n_columns)
     return Launch(
         layer_norm_long_kernel if is_long else layer_norm_kernel,
         (rows.shape[0],),
         (rows, weight, bias, y, x_stride, n_columns, n_columns, number("eps", eps)),
-        {"FLOAT": COMPUTED_IN[dtype_name(x)], "BLOCK": piece if is_long else triton.next_power_of_2(n_columns)},
+        {"CENTRED": bias is not None, "FLOAT": COMPUTED_IN[dtype_name(x)], "BLOCK": block},
     )
 
 
-_LOWEST = {tl.float32: -3.4028234663852886e38, tl.float64: -1.7976931348623157e308}
+LOWEST = {tl.float32: -3.4028234663852886e38, tl.float64: -1.7976931348623157e308}
 
 
-def _check_rows(function: str, x: Array) -> None:
+def check_norm(function: str, *, x: Array, **others: Array) -> Array:
+    """`x`; `ArgumentError` unless `function` can normalise it with the others: vectors, and `dy`, which is as `x`."""
+    require_arrays(x=x, **others)
+    require_no_gradient(function, x, *others.values())
+    check_rows(function, x)
+    wanted = {name: tuple(x.shape if name == "dy" else x.shape[-1:]) for name in others}
+    if any(tuple(others[name].shape) != shape for name, shape in wanted.items()):
+        raise ArgumentError(
+            f"{function}: {' and '.join(others)} do{'es' * (len(others) == 1)} not fit x",
+            expected=" and ".join(f"{name} of shape {shape}" for name, shape in wanted.items()),
+            found=" and ".join(str(tuple(other.shape)) for other in others.values()),
+        )
+    return x
+
+
+def check_rows(function: str, x: Array) -> None:
+    """Raise `ArgumentError` unless `x` has rows of a dtype that is computed in."""
     found = f"{dtype_name(x)} {tuple(x.shape)}"
     if x.ndim == 0:
         raise ArgumentError(f"{function} needs an axis", expected="at least one dimension", found=found)
