@@ -26,6 +26,15 @@
 // CHECK: tt.dot
 // CHECK-NOT: tile.fill
 // CHECK: tt.dot
+
+// What the second one takes is made behind the first product: it is moved in front of the nest that stores it.
+// CHECK-LABEL: @made_later
+// CHECK: tile.nest loops(0, 0)
+// CHECK: tile.fill %[[POWERS:.*]] : tensor<16x16xf32
+// CHECK-NEXT: %[[LATER:.*]] = arith.addf
+// CHECK-NEXT: tile.fill %[[LATER]] : tensor<16x16xf32
+// CHECK: tt.dot
+// CHECK: tt.dot
 #c = #ttg.blocked<{sizePerWarp = [16, 16], warpsPerCTA = [1, 1], order = [1, 0]}>
 #a = #ttg.dot_op<{opIdx = 0, parent = #c}>
 #b = #ttg.dot_op<{opIdx = 1, parent = #c}>
@@ -65,6 +74,22 @@ tt.func public @together(%s: tensor<16x16xf32, #c>, %k: tensor<16x16xf32, #b>, %
   %pt = tt.trans %p {order = array<i32: 1, 0>} : tensor<16x16xf32, #c> -> tensor<16x16xf32, #c>
   %pa = ttg.convert_layout %pt : tensor<16x16xf32, #c> -> tensor<16x16xf32, #a>
   %first = tt.dot %pa, %k, %zero : tensor<16x16xf32, #a> * tensor<16x16xf32, #b> -> tensor<16x16xf32, #c>
+  %ta = ttg.convert_layout %twice : tensor<16x16xf32, #c> -> tensor<16x16xf32, #a>
+  %second = tt.dot %ta, %k, %first : tensor<16x16xf32, #a> * tensor<16x16xf32, #b> -> tensor<16x16xf32, #c>
+  tt.store %into, %second : !tt.ptr<tensor<16x16xf32, #c>>
+  tt.return
+}
+tt.func public @made_later(%s: tensor<16x16xf32, #c>, %k: tensor<16x16xf32, #b>, %o: !tt.ptr<f32>) {
+  %n = arith.constant 16 : i64
+  %c0 = arith.constant 0 : i32
+  %one = arith.constant 1 : i64
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32, #c>
+  %into = tt.make_tensor_ptr %o, [%n, %n], [%n, %one], [%c0, %c0] {order = array<i32: 1, 0>} : !tt.ptr<tensor<16x16xf32, #c>>
+  %p = math.exp2 %s : tensor<16x16xf32, #c>
+  %pt = tt.trans %p {order = array<i32: 1, 0>} : tensor<16x16xf32, #c> -> tensor<16x16xf32, #c>
+  %pa = ttg.convert_layout %pt : tensor<16x16xf32, #c> -> tensor<16x16xf32, #a>
+  %first = tt.dot %pa, %k, %zero : tensor<16x16xf32, #a> * tensor<16x16xf32, #b> -> tensor<16x16xf32, #c>
+  %twice = arith.addf %p, %s : tensor<16x16xf32, #c>
   %ta = ttg.convert_layout %twice : tensor<16x16xf32, #c> -> tensor<16x16xf32, #a>
   %second = tt.dot %ta, %k, %first : tensor<16x16xf32, #a> * tensor<16x16xf32, #b> -> tensor<16x16xf32, #c>
   tt.store %into, %second : !tt.ptr<tensor<16x16xf32, #c>>

@@ -92,8 +92,8 @@ ANALYSES = [
     ),
     Mutation(
         "analysis/axis_info.py",
-        "return AxisInfo((1,), gcds(lower.divisibility, step.divisibility), (1,))",
-        "return AxisInfo((1,), step.divisibility, (1,))",
+        "info = AxisInfo((1,), gcds(lower.divisibility, step.divisibility), (1,))",
+        "info = AxisInfo((1,), step.divisibility, (1,))",
         "a counter is a multiple of its step, wherever it starts",
         "analysis/test_axis_info.py",
     ),

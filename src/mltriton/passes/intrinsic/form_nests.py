@@ -72,6 +72,7 @@ class _Former:
         self.stretches: dict[Block, list[Stretch]] = {}
         self.current = function.body.block
         self.ops: list[Operation] = []  # of the block at hand, with those that store
+        self.moved: set[Operation] = set()  # in front of a dot that another one's operand is stored for
 
     # Walking
 
@@ -81,7 +82,8 @@ class _Former:
         self.current, self.ops = block, []
         killed = killed_loads(block)
         for op in block.ops[:-1]:
-            self._operation(op)
+            if op not in self.moved:
+                self._operation(op)
             if op in killed:
                 self._store(op.results[0], op.loc)
         self._close()
@@ -217,9 +219,14 @@ class _Former:
 
     def _store_for(self, dot: tt.Dot) -> None:
         """Let the open nest store what a dot takes computed."""
-        from mltriton.passes.intrinsic.tile_loops.dot_fills import fills_of, place_of_sum  # For dots only.
+        # For dots only.
+        from mltriton.passes.intrinsic.tile_loops.dot_fills import fills_of, later_producers, place_of_sum
 
         for op in fills_of(self, dot):
+            for made in later_producers(op.source, dot) or ():
+                if made not in self.moved:
+                    self._operation(made)
+                    self.moved.add(made)
             if op.defines:
                 self._store(op.source, op.loc)
                 continue

@@ -46,10 +46,29 @@ def fills_of(nests: Nests, op: tt.Dot) -> Iterator[tile.Fill]:
     if value is None:
         return
     for each in (value, *together(nests, op, value, kernel.operand)):
+        if later_producers(each, op) is None:
+            continue
         element = None if _element(each) is kernel.operand else kernel.operand
         if not nests.is_stored(each, element):
             attributes: dict[str, Attribute] = {} if element is None else {"element": TypeAttr(element)}
             yield tile.Fill([each], (), attributes, (), op.loc)
+
+
+def later_producers(value: Value, op: Operation) -> list[Operation] | None:
+    """What of the block of `op` a value is made of and does not come before that, in order; None where something of it
+    may not be moved.
+    """
+    found: set[Operation] = set()
+    values = [value]
+    while values:
+        made = values.pop().defining_op
+        if made is None or made.block is not op.block or made.is_before(op) or made in found:
+            continue
+        if made is op or not made.pure or made.regions:
+            return None
+        found.add(made)
+        values += made.operands
+    return sorted(found, key=op.block.position) if op.block is not None else []
 
 
 def _left(nests: Nests, op: tt.Dot, kernel: MicroKernel) -> Value | None:
