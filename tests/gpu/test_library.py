@@ -68,6 +68,18 @@ def test_gradients_of_rows(shape: tuple[int, ...], dtype: str) -> None:
     assert_close(kernels.softmax_backward(dy, y), y.double() * (dy - (y.double() * dy).sum(-1, keepdim=True)))
 
 
+@pytest.mark.parametrize("shape", [(5, 3, 16), (2, 33, 20, 24), (7, 40, 128)])
+@pytest.mark.parametrize("dtype", [*FLOATS, "float64"])
+def test_rope(shape: tuple[int, ...], dtype: str) -> None:
+    x, angles = random(*shape, dtype=dtype), random(shape[-3], shape[-1] // 2)
+    cos, sin = angles.cos(), angles.sin()
+    first, second = x.double().chunk(2, -1)
+    c, s = cos.double()[:, None], sin.double()[:, None]
+    turned = torch.cat([first * c - second * s, second * c + first * s], -1)
+    assert_close(kernels.rope(x, cos, sin), turned)
+    assert_close(kernels.rope(turned.to(x.dtype), cos, sin, inverse=True), x, sums=2)
+
+
 @pytest.mark.parametrize("shape", [(16, 16, 16), (100, 72, 200), (257, 130, 65), (1, 300, 77), (64, 1, 50)])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_matmul(shape: tuple[int, int, int], dtype: str) -> None:

@@ -57,6 +57,7 @@ KERNELS = [
     "normalization_backward:norm_backward_kernel",
     "normalization_backward:norm_backward_long_kernel",
     "normalization_backward:sum_parts_kernel",
+    "rotary:rope_kernel",
 ]
 RNG = np.random.default_rng(4)
 

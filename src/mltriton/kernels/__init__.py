@@ -1,11 +1,10 @@
 """Kernels written in the language, as functions on numpy arrays and torch tensors.
 
 Level: user. `matmul` (with `split_k_matmul`, `stream_k_matmul` and `grouped_gemm`), `flash_attention` (packed
-sequences: `flash_attention_varlen`),
-`paged_attention`, `softmax`, `layer_norm` and `rms_norm` take arrays of one kind and return the same kind on the same
-device. Functions `*_backward` give gradients; torch finds those of attention by itself through `FlashAttention` (it
-needs torch, so that `__all__` leaves it out). The kernels themselves (`*_kernel`) can be launched, read, copied and
-compiled for any target.
+sequences: `flash_attention_varlen`), `paged_attention`, `softmax`, `layer_norm`, `rms_norm` and `rope` take arrays of
+one kind and return the same kind on the same device. Functions `*_backward` give gradients; torch finds those of
+attention by itself through `FlashAttention` (it needs torch, so that `__all__` leaves it out). The kernels themselves
+(`*_kernel`) can be launched, read, copied and compiled for any target.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from mltriton.kernels.gemm_grouped import grouped_gemm
     from mltriton.kernels.normalization import layer_norm, rms_norm, softmax
     from mltriton.kernels.normalization_backward import layer_norm_backward, rms_norm_backward, softmax_backward
+    from mltriton.kernels.rotary import rope
     from mltriton.kernels.split_k import split_k_matmul
     from mltriton.kernels.stream_k import stream_k_matmul
 
@@ -39,6 +39,7 @@ _HOME = {
     "paged_attention": "mltriton.kernels.attention_paged",
     "rms_norm": "mltriton.kernels.normalization",
     "rms_norm_backward": "mltriton.kernels.normalization_backward",
+    "rope": "mltriton.kernels.rotary",
     "softmax": "mltriton.kernels.normalization",
     "softmax_backward": "mltriton.kernels.normalization_backward",
     "split_k_matmul": "mltriton.kernels.split_k",
@@ -57,6 +58,7 @@ __all__ = [
     "paged_attention",
     "rms_norm",
     "rms_norm_backward",
+    "rope",
     "softmax",
     "softmax_backward",
     "split_k_matmul",
