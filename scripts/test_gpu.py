@@ -28,6 +28,8 @@ RACED = (
     "(transpose or entropy or backward) and 72 and float32 or rope and 33 "
     "or test_paged_attention and float16-3-16 or test_softmax and shape0"
 )
+STYLES = ("chains", "control", "dots", "rows", "shapes")  # of random programs: threads of "memory" race on a GPU
+PROGRAMS = 25  # a piece
 SHOWN = 6000  # characters of a failing piece
 NOTHING = "terminated before first instrumented API call"  # compute-sanitizer's word for a share without tests
 
@@ -64,6 +66,11 @@ def pieces(options: argparse.Namespace) -> Iterator[Piece]:
             "--ends",
         ]
         yield Piece("random", seeds, command)
+    for style in STYLES:
+        command = [sys.executable, "-m", "fuzz.check", "--style", style, "--target", f"{options.target}/code"]
+        for first in range(0, options.programs, PROGRAMS):
+            seeds = f"{first}:{min(first + PROGRAMS, options.programs)}"
+            yield Piece("programs", f"{style} {seeds}", [*command, "--seeds", seeds, "--stop", "3"])
     for part, paths in {**SUITES, "gpu": ["tests/gpu"]}.items():
         where = [] if part == "gpu" else ["--target", options.target]
         yield from shards(part, [*PYTEST, *paths, *where], options.jobs if part == "language" else options.jobs // 3)
@@ -114,6 +121,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", default="cuda")
     parser.add_argument("--seeds", type=int, default=5000, help="random kernels, each compared with the executor")
+    parser.add_argument("--programs", type=int, default=200, help="random programs of each style, against an evaluator")
     parser.add_argument("--jobs", type=int, default=max(2, (os.cpu_count() or 2) - 1))
     parser.add_argument("--only", default="", help="parts: memcheck, racecheck, random, language, ...")
     parser.add_argument("--sanitized", default="77 or 65 or 513 or 257 or paged or grouped or around", help="pytest -k")

@@ -44,7 +44,9 @@ def wanted(p: Program) -> dict[str, Any]:
 
 
 def failure(p: Program, target: str, directory: Path) -> str | None:
-    """How a level differs from the evaluator; None where all agree. `xe:pvc/levels` leaves out the machine code."""
+    """How a level differs from the evaluator; None where all agree. `xe:pvc/levels` leaves out the machine code,
+    `cuda/code` takes nothing else.
+    """
     right = wanted(p)
     try:
         for level in _levels(p, right, target, directory):
@@ -65,7 +67,7 @@ def _levels(p: Program, right: dict[str, Any], target: str, directory: Path) -> 
     fn = load_kernel(f"{file}:kernel")
     texts = [f"*{POINTERS[p.dtypes[name]]}:16" if isinstance(v, np.ndarray) else "i32" for name, v in p.args.items()]
     entries = parse_signature(", ".join(texts), list(p.args))
-    name, slash, _ = target.partition("/")
+    name, slash, only = target.partition("/")
     job = Job(fn, entries, find_target(name), options_of(num_warps=p.num_warps))
     sample = sample_of_job(job, Launch(dict(p.args), p.grid, {}), np.random.default_rng(0))
     runs = Runs(sample, uninitialised=True, seed=p.seed)
@@ -73,6 +75,8 @@ def _levels(p: Program, right: dict[str, Any], target: str, directory: Path) -> 
     with scratch_of_nan():
         if not slash:
             yield from runs.of_job(job, each_pass=False)
+        elif only == "code":
+            yield runs.of_binary(job)
         else:
             yield from (runs.of_module(level, module) for level, module in job.modules())
 
