@@ -80,6 +80,25 @@ def test_rope(shape: tuple[int, ...], dtype: str) -> None:
     assert_close(kernels.rope(turned.to(x.dtype), cos, sin, inverse=True), x, sums=2)
 
 
+@pytest.mark.parametrize("shape", [(100, 72), (2, 3, 513), (257, 4097), (37, 20_000), (3, 128_256)])
+@pytest.mark.parametrize("dtype", [*FLOATS, "float64"])
+def test_cross_entropy(shape: tuple[int, ...], dtype: str) -> None:
+    """Labels that are ignored, and one that is no column, which is told by its loss."""
+    logits, dloss = random(*shape, dtype=dtype), random(*shape[:-1], dtype=dtype)
+    labels = torch.randint(shape[-1], shape[:-1], device="cuda")
+    labels[..., 0] = -100
+    wide = logits.double().requires_grad_()
+    expected = torch.nn.functional.cross_entropy(wide.flatten(0, -2), labels.flatten(), reduction="none")
+    loss, gradient = kernels.cross_entropy_with_gradient(logits, labels)
+    assert_close(loss, expected.view(labels.shape))
+    assert torch.equal(loss, kernels.cross_entropy(logits, labels))
+    assert_close(gradient, torch.autograd.grad(expected.sum(), wide, retain_graph=True)[0])
+    exact = torch.autograd.grad(expected, wide, dloss.double().flatten())[0]
+    assert_close(kernels.cross_entropy_backward(dloss, logits, labels), exact)
+    labels[..., -1] = shape[-1]
+    assert kernels.cross_entropy(logits, labels)[..., -1].isnan().all()
+
+
 @pytest.mark.parametrize("shape", [(16, 16, 16), (100, 72, 200), (257, 130, 65), (1, 300, 77), (64, 1, 50)])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_matmul(shape: tuple[int, int, int], dtype: str) -> None:

@@ -20,6 +20,7 @@ from mltriton.kernels.epilogues import make_epilogue
 from mltriton.kernels.fused_gemm import fused_matmul_launch
 from mltriton.kernels.gemm import Tile, matmul_launch
 from mltriton.kernels.launch import Launch
+from mltriton.kernels.losses import cross_entropy_launch
 from mltriton.kernels.normalization import layer_norm_launch, softmax_launch
 from mltriton.kernels.normalization_backward import BackwardRows, norm_backward_launches
 
@@ -57,6 +58,7 @@ KERNELS = [
     "normalization_backward:norm_backward_kernel",
     "normalization_backward:norm_backward_long_kernel",
     "normalization_backward:sum_parts_kernel",
+    "losses:cross_entropy_kernel",
     "rotary:rope_kernel",
 ]
 RNG = np.random.default_rng(4)
@@ -134,6 +136,12 @@ def rows(dtype: str, is_centred: bool = True) -> Launch:
     return layer_norm_launch(x, x[0], x[1] if is_centred else None, x * 0, 1e-5)
 
 
+def losses_by_lanes() -> Launch:
+    logits, labels = random(RNG, (4, 300), "float16"), np.array([3, 299, -1, 200])
+    launch = cross_entropy_launch(logits, labels, np.zeros(4, np.float32), logits * 0, None, -1)
+    return launch._replace(constants=launch.constants | {"BY_LANES": True, "BLOCK": 64})
+
+
 def rows_backward(dtype: str, sums: int, block: int) -> Launch:
     x, dy, dx = (random(RNG, (5, 300), dtype) for _ in range(3))
     parts = random(RNG, (sums, 2, 300), "float64" if dtype == "float64" else "float32")
@@ -167,6 +175,7 @@ LAUNCHES: dict[str, Callable[[], Launch]] = {
     "softmax, f16": lambda: softmax_launch(random(RNG, (4, 100), "float16"), random(RNG, (4, 100), "float16")),
     "layer norm, f64": lambda: rows("float64"),
     "layer norm, bf16": lambda: rows("bfloat16"),
+    "cross entropy by lanes, f16": losses_by_lanes,
     "rms norm, f16": lambda: rows("float16", is_centred=False),
     "rms norm backward, f32": lambda: rows_backward("float32", 1, 512),
     "rms norm backward in pieces, f64": lambda: rows_backward("float64", 1, 128),

@@ -27,6 +27,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "layer_norm": lambda x: layer_norm(X, x[0], X[0]),
     "rms_norm": lambda x: kernels.rms_norm(X, x[0]),
     "rope": lambda x: kernels.rope(x[None], X[:1, :2], X[:1, :2]),
+    "cross_entropy": lambda x: kernels.cross_entropy(x, PAGE[0, 0].expand(4)),
     "softmax_backward": lambda x: kernels.softmax_backward(X, x),
     "rms_norm_backward": lambda x: kernels.rms_norm_backward(X, X, x[0])[0],
     "paged_attention": lambda x: paged_attention(X[None], X[None, :, None], x[None, :, None], PAGE, PAGE[0]),

@@ -1,10 +1,10 @@
 """Kernels written in the language, as functions on numpy arrays and torch tensors.
 
 Level: user. `matmul` (with `split_k_matmul`, `stream_k_matmul` and `grouped_gemm`), `flash_attention` (packed
-sequences: `flash_attention_varlen`), `paged_attention`, `softmax`, `layer_norm`, `rms_norm` and `rope` take arrays of
-one kind and return the same kind on the same device. Functions `*_backward` give gradients; torch finds those of
-attention by itself through `FlashAttention` (it needs torch, so that `__all__` leaves it out). The kernels themselves
-(`*_kernel`) can be launched, read, copied and compiled for any target.
+sequences: `flash_attention_varlen`), `paged_attention`, `softmax`, `layer_norm`, `rms_norm`, `rope` and `cross_entropy`
+take arrays of one kind and return the same kind on the same device. Functions `*_backward` give gradients; torch finds
+those of attention by itself through `FlashAttention` (it needs torch, so that `__all__` leaves it out). The kernels
+themselves (`*_kernel`) can be launched, read, copied and compiled for any target.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mltriton.kernels.attention_varlen import flash_attention_varlen
     from mltriton.kernels.gemm import matmul
     from mltriton.kernels.gemm_grouped import grouped_gemm
+    from mltriton.kernels.losses import cross_entropy, cross_entropy_backward, cross_entropy_with_gradient
     from mltriton.kernels.normalization import layer_norm, rms_norm, softmax
     from mltriton.kernels.normalization_backward import layer_norm_backward, rms_norm_backward, softmax_backward
     from mltriton.kernels.rotary import rope
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 _HOME = {
     "FlashAttention": "mltriton.kernels.attention_autograd",
+    "cross_entropy": "mltriton.kernels.losses",
+    "cross_entropy_backward": "mltriton.kernels.losses",
+    "cross_entropy_with_gradient": "mltriton.kernels.losses",
     "flash_attention": "mltriton.kernels.attention",
     "flash_attention_backward": "mltriton.kernels.attention_backward",
     "flash_attention_varlen": "mltriton.kernels.attention_varlen",
@@ -47,6 +51,9 @@ _HOME = {
 }
 
 __all__ = [
+    "cross_entropy",
+    "cross_entropy_backward",
+    "cross_entropy_with_gradient",
     "flash_attention",
     "flash_attention_backward",
     "flash_attention_varlen",

@@ -1,0 +1,211 @@
+# pyright: basic
+# The bodies of kernels are programs of the language: their parameters have no types in Python.
+"""Cross entropy of rows of logits: the loss, its gradient, or both.
+
+Level: user. One program instance takes one row, which it reads once for its maximum and sum of exponentials, block by
+block, and once more for the gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+import mltriton as triton
+import mltriton.language as tl
+from mltriton.errors import ArgumentError
+from mltriton.kernels.arrays import (
+    Array,
+    as_rows,
+    dtype_name,
+    empty,
+    require_no_gradient,
+    require_one_kind,
+)
+from mltriton.kernels.calls import again, is_known, key_of, remember
+from mltriton.kernels.launch import Launch, family_of_warps, target_of
+from mltriton.kernels.normalization import COMPUTED_IN, LOWEST, check_rows, choose_rows
+from mltriton.runtime.specialization import ON_HOST, device_kind
+
+IGNORED = -100  # the label of rows without a loss, unless another is named
+BLOCK = 16384  # of rows on NVIDIA's GPUs
+LONG = 65536  # rows that a multiprocessor of one has to itself
+
+
+@triton.jit
+def cross_entropy_kernel(
+    logits_ptr, labels_ptr, dloss_ptr, loss_ptr, gradient_ptr, stride, columns, ignored,
+    BY_LANES: tl.constexpr, LOWEST: tl.constexpr, FLOAT: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """The loss of one row, and its gradient, which leaves the second-level cache to rows that are read again; either
+    may be None. The gradient is multiplied by `dloss` of the row, if there is one.
+
+    BY_LANES is for rows that a multiprocessor has to itself: until a row's end nobody waits for others, since each
+    element of a block has a maximum and a sum of its own. Maxima start at LOWEST, a finite number.
+    """
+    LOG2_E: tl.constexpr = tl.constexpr(1.4426950408889634)
+    row = tl.program_id(0).to(tl.int64)
+    label = tl.load(labels_ptr + row)
+    is_column = (label >= 0) & (label < columns)
+    picked = tl.load(logits_ptr + row * stride + label, mask=is_column, other=0.0).to(FLOAT)
+    if BY_LANES:
+        largest = tl.full([BLOCK], LOWEST, FLOAT)
+        total = tl.zeros([BLOCK], FLOAT)
+    else:
+        largest = tl.full((), LOWEST, FLOAT)
+        total = tl.full((), 0.0, FLOAT)
+    for first in range(0, columns, BLOCK):
+        at = first + tl.arange(0, BLOCK)
+        x = tl.load(logits_ptr + row * stride + at, mask=at < columns, other=-float("inf")).to(FLOAT) * LOG2_E
+        if BY_LANES:
+            new = tl.maximum(largest, x)
+            total = total * tl.exp2(largest - new) + tl.exp2(x - new)
+        else:
+            new = tl.maximum(largest, tl.max(x, axis=0))
+            total = total * tl.exp2(largest - new) + tl.sum(tl.exp2(x - new), axis=0)
+        largest = new
+    if BY_LANES:
+        most = tl.max(largest, axis=0)
+        total = tl.sum(total * tl.exp2(largest - most), axis=0)
+        largest = most
+    norm = largest + tl.log2(total)
+    is_used = is_column & (label != ignored)
+    nothing = tl.where(label == ignored, float("inf"), float("nan")).to(FLOAT)
+    norm = tl.where(is_used, norm, nothing)
+    if loss_ptr is not None:
+        tl.store(loss_ptr + row, tl.where(label == ignored, 0.0, norm / LOG2_E - picked))
+    if gradient_ptr is not None:
+        label = tl.where(is_used, label, -1)
+        for first in range(0, columns, BLOCK):
+            at = first + tl.arange(0, BLOCK)
+            x = tl.load(logits_ptr + row * stride + at, mask=at < columns).to(FLOAT)
+            gradient = tl.exp2(x * LOG2_E - norm)
+            if BY_LANES:
+                if (label >= first) & (label < first + BLOCK):
+                    gradient -= tl.where(at == label, 1.0, 0.0)
+            else:
+                gradient -= tl.where(at == label, 1.0, 0.0)
+            if dloss_ptr is not None:
+                gradient *= tl.load(dloss_ptr + row).to(FLOAT)
+            gradient = gradient.to(gradient_ptr.dtype.element_ty)
+            tl.store(gradient_ptr + row * columns + at, gradient, mask=at < columns, cache_modifier=".cs")
+
+
+def cross_entropy(logits: Array, labels: Array, *, ignore_index: int = IGNORED, target: str | None = None) -> Array:
+    """log(sum(exp(logits))) - logits[label] of each row: `logits` [..., columns] f16, bf16 or f32, computed in f32, or
+    f64; `labels` [...] int32 or int64. Rows whose label is `ignore_index` have the loss 0. `target` is what it runs on
+    ("xe:pvc", say), None where the arrays lie.
+
+    Returns float32 (float64 of float64) [...], contiguous, of the kind of `logits`. Raises `ArgumentError` for other
+    dtypes, arrays that differ in kind or do not fit, and in main memory for a label that is no column; on a GPU the
+    loss of such a row is not a number, nor is its gradient.
+    """
+    return _cross_entropy(cross_entropy, logits, labels, None, ignore_index, target)[0]
+
+
+def cross_entropy_with_gradient(
+    logits: Array, labels: Array, *, ignore_index: int = IGNORED, target: str | None = None
+) -> tuple[Array, Array]:
+    """`cross_entropy` and the gradient of the sum of the losses to `logits`, contiguous and of their dtype, at once."""
+    loss, gradient = _cross_entropy(cross_entropy_with_gradient, logits, labels, None, ignore_index, target)
+    return loss, gradient
+
+
+def cross_entropy_backward(
+    dloss: Array, logits: Array, labels: Array, *, ignore_index: int = IGNORED, target: str | None = None
+) -> Array:
+    """The gradient of sum(dloss * cross_entropy(logits, labels)) to `logits`, contiguous and of their dtype; `dloss`
+    has the losses' shape and any of the logits' dtypes.
+    """
+    return _cross_entropy(cross_entropy_backward, logits, labels, dloss, ignore_index, target)[0]
+
+
+def _cross_entropy(
+    function: Callable[..., Any],
+    logits: Array,
+    labels: Array,
+    dloss: Array | None,
+    ignored: int,
+    target: str | None,
+) -> list[Array]:
+    """What `function` returns: loss, gradient, or both."""
+    arrays = logits, labels, dloss
+    key = key_of(function, arrays, ignored, target)
+    if not is_known(key):
+        _check(function.__name__, logits, labels, dloss, ignored)
+    if device_kind(labels) == ON_HOST:
+        _check_labels(labels, logits.shape[-1], ignored)
+    if (made := again(key, arrays)) is not None:
+        return made
+    dtype = "float64" if dtype_name(logits) == "float64" else "float32"
+    loss = None if function is cross_entropy_backward else empty(labels.shape, logits, dtype)
+    gradient = None if function is cross_entropy else empty(logits.shape, logits)
+    results = [x for x in (loss, gradient) if x is not None]
+    if 0 not in labels.shape:
+        launch = cross_entropy_launch(logits, labels, loss, gradient, dloss, ignored, target_of(target, logits))
+        launch.run()
+        remember(key, arrays, results, (), (launch,))
+    return results
+
+
+def cross_entropy_launch(
+    logits: Array, labels: Array, loss: Array | None, gradient: Array | None, dloss: Array | None = None,
+    ignored: int = IGNORED, target: str | None = None,
+) -> Launch:  # fmt: skip
+    """The launch of `cross_entropy` into loss and gradient, contiguous where they are no None."""
+    (rows, stride), columns = as_rows(logits), logits.shape[-1]
+    labels, dloss = (None if x is None else as_rows(x.reshape(-1))[0] for x in (labels, dloss))
+    family, block, warps = family_of_warps(target), triton.next_power_of_2(columns), None
+    if family == "cuda":
+        block = min(block, BLOCK)
+        warps = 32 if columns > LONG else max(1, min(16, block // 512))
+    else:
+        blocks = choose_rows(logits, target)
+        block, warps = min(block, blocks.piece), blocks.warps
+    dtype = COMPUTED_IN[dtype_name(logits)]
+    constants = {"BY_LANES": family == "cuda" and columns > LONG, "LOWEST": LOWEST[dtype], "FLOAT": dtype}
+    return Launch(
+        cross_entropy_kernel,
+        (rows.shape[0],),
+        (rows, labels, dloss, loss, gradient, stride, columns, ignored),
+        constants | {"BLOCK": block},
+    ).on(target, warps, None if family is None else 1)
+
+
+def _check(function: str, logits: Array, labels: Array, dloss: Array | None, ignored: Any) -> None:
+    others = {} if dloss is None else {"dloss": dloss}
+    require_one_kind(logits=logits, labels=labels, **others)
+    require_no_gradient(function, logits, dloss)
+    for x in (logits, *(x.reshape(-1) for x in others.values())):
+        check_rows(function, x)
+    if not isinstance(ignored, Integral):
+        raise ArgumentError(f"{function}: ignore_index must be an integer", expected="an int", found=f"{ignored!r}")
+    if dtype_name(labels) not in ("int32", "int64"):
+        raise ArgumentError(f"{function}: unsupported labels", expected="int32 or int64", found=dtype_name(labels))
+    if any(x.shape != logits.shape[:-1] for x in (labels, *others.values())) or not logits.shape[-1]:
+        raise ArgumentError(
+            f"{function}: the shapes do not fit",
+            expected="logits [..., columns] of a column or more, and one label a row (and one dloss)",
+            found=" and ".join(str(tuple(x.shape)) for x in (logits, labels, *others.values())),
+        )
+
+
+def _check_labels(labels: Array, columns: int, ignored: int) -> None:
+    used = labels[labels != ignored]
+    if len(used) and not 0 <= int(used.min()) <= int(used.max()) < columns:
+        raise ArgumentError(
+            "a label is no column", expected=f"0 to {columns - 1}, or {ignored}", found=f"{used.min()} to {used.max()}"
+        )
+
+
+def mltriton_verify(
+    name: str, rng: np.random.Generator
+) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+    """A launch for `mltriton verify`: a length that no block divides, a row that is ignored."""
+    logits, labels = rng.standard_normal((5, 5000), np.float32), np.array([3, 4999, -100, 4500, 0])
+    loss, gradient = np.zeros(5, np.float32), np.zeros_like(logits)
+    launch = cross_entropy_launch(logits, labels, loss, gradient, np.ones(5, np.float32))
+    return launch.example() if name == launch.kernel.__name__ else None
