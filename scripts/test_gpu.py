@@ -25,7 +25,7 @@ SUITES = {"language": ["tests/language", "tests/frontend/test_random_programs.py
 SANITIZED = ["tests/gpu/test_library.py", "tests/gpu/test_memory_bound.py"]
 # Of these, what racecheck is asked about, which takes a hundred times as long.
 RACED = (
-    "(transpose or entropy or backward) and 72 and float32 or rope and 33 "
+    "(transpose or entropy or gradients) and 72 and float32 or rope and 33 "
     "or test_paged_attention and float16-3-16 or test_softmax and shape0"
 )
 STYLES = ("chains", "control", "dots", "rows", "shapes")  # of random programs: threads of "memory" race on a GPU

@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from mltriton import kernels
+from mltriton.kernels.launch import Launch, target_of
+from mltriton.kernels.normalization_backward import choose_backward_rows
 from mltriton.tools.gpu_bench import compared_on_gpu, load_both
-from mltriton.tools.side_by_side import Measurement
+from mltriton.tools.side_by_side import OURS, Measurement
 
 SOURCE = Path(__file__).parent / "sources" / "memory_bound.py"
+LIBRARY = Path(kernels.__path__[0])
 SHAPES = ((4096, 4096), (8192, 8192), (16384, 2048), (32768, 1024), (4096, 16384))
 DTYPES = ("float32", "bfloat16")
 EPS = 1e-5
@@ -32,6 +36,21 @@ def measurements(quick: bool) -> Iterator[Measurement]:
 def _contenders(call: Callable[[Any], Any]) -> dict[str, Callable[[], Any]]:
     """A call of each compiler's module."""
     return {name: lambda module=module: call(module) for name, module in load_both(SOURCE).items()}
+
+
+def _of_library(
+    module: str, launches: Callable[[Any], Launch | list[Launch]], result: Any
+) -> dict[str, Callable[[], Any]]:
+    """Launches of each compiler's kernels of a module of the library, which give `result`."""
+
+    def run(own: Any) -> Any:
+        found = launches(own)
+        for launch in [found] if isinstance(found, Launch) else found:
+            launch.run()
+        return result
+
+    modules = load_both(LIBRARY / f"{module}.py")
+    return {name: lambda own=own: run(own) for name, own in modules.items()}
 
 
 def _random(torch: Any, rows: int, columns: int, dtype: Any) -> tuple[Any, Any, str]:
@@ -89,17 +108,18 @@ def _layer_norm(torch: Any, rows: int, columns: int, dtype: Any) -> Measurement:
 def _layer_norm_backward(torch: Any, rows: int, columns: int, dtype: Any) -> Measurement:
     x, dx, problem = _random(torch, rows, columns, dtype)
     dy, w = torch.randn_like(x), torch.randn(columns, device="cuda", dtype=dtype)
-    programs = next(iter(load_both(SOURCE).values())).backward_of(columns)[2]
-    programs *= torch.cuda.get_device_properties(0).multi_processor_count
-    dw_parts, db_parts = torch.empty(2, programs, columns, device="cuda")
-    dw, db = torch.empty(2, columns, device="cuda", dtype=dtype)
+    blocks = choose_backward_rows(x, target_of(None, x))
+    parts = torch.empty(2, blocks.programs, columns, device="cuda")
+    sums = torch.empty(2, columns, device="cuda", dtype=dtype)
     wide = x.float()
     mean, rstd = wide.mean(-1), (wide.var(-1, correction=0) + EPS).rsqrt()
     backward = torch.ops.aten.native_layer_norm_backward
     arguments = (x, (columns,), mean[:, None], rstd[:, None], w, w, [True] * 3)
-    contenders = _contenders(lambda m: m.layer_norm_backward(dx, dy, dw, db, dw_parts, db_parts, x, w, mean, rstd)) | {
-        "torch": lambda: backward(dy, *arguments)[0]
-    }
+    contenders = _of_library(
+        "normalization_backward",
+        lambda m: m.norm_backward_launches(dx, dy, sums, parts, x, w, EPS, blocks, mean, rstd),
+        dx,
+    ) | {"torch": lambda: backward(dy, *arguments)[0]}
     exact = (wide, (columns,), mean[:, None], rstd[:, None], w.float(), w.float(), [True] * 3)
     expected = lambda: backward(dy.float(), *exact)[0]  # noqa: E731
     return compared_on_gpu("layer norm backward", problem, contenders, work=3.0 * x.nbytes, expected=expected)
@@ -109,7 +129,8 @@ def _rms_norm(torch: Any, rows: int, columns: int, dtype: Any) -> Measurement:
     x, out, problem = _random(torch, rows, columns, dtype)
     w = torch.randn(columns, device="cuda", dtype=dtype)
     by_torch = torch.nn.functional.rms_norm
-    contenders = _contenders(lambda m: m.rms_norm(x, w, out, EPS))
+    warps = load_both(SOURCE)[OURS].warps_of(columns)
+    contenders = _of_library("normalization", lambda m: m.layer_norm_launch(x, w, None, out, EPS).on(None, warps), out)
     contenders["torch"] = lambda: by_torch(x, (columns,), w, EPS)
     expected = lambda: by_torch(x.float(), (columns,), w.float(), EPS)  # noqa: E731
     return compared_on_gpu("rms norm", problem, contenders, work=2.0 * x.nbytes, expected=expected)
@@ -126,7 +147,7 @@ def _rope(torch: Any, positions: int, heads: int, dim: int) -> Measurement:
         return torch.cat([first * c - second * s, second * c + first * s], -1)
 
     work = 2.0 * x.nbytes + cos.nbytes + sin.nbytes
-    contenders = _contenders(lambda m: m.rope(x, cos, sin, out))
+    contenders = _of_library("rotary", lambda m: m.rope_launch(x, cos, sin, out), out)
     return compared_on_gpu("rope", f"{positions}x{heads}x{dim}", contenders, work=work, expected=expected)
 
 
@@ -141,7 +162,10 @@ def _cross_entropy(torch: Any, rows: int, columns: int) -> Measurement:
             1, labels[:, None], torch.full((rows, 1), -1.0, device="cuda")
         )
 
-    contenders = _contenders(lambda m: m.cross_entropy(logits, labels, loss, gradient))
+    target = target_of(None, logits)
+    contenders = _of_library(
+        "losses", lambda m: m.cross_entropy_launch(logits, labels, loss, gradient, target=target), gradient
+    )
     return compared_on_gpu(
         "cross entropy", f"{rows}x{columns}", contenders, work=2.0 * logits.nbytes, expected=expected
     )

@@ -10,6 +10,9 @@ import math
 import pytest
 
 from mltriton import kernels
+from mltriton.kernels.launch import target_of
+from mltriton.kernels.losses import cross_entropy_launch
+from mltriton.kernels.normalization_backward import choose_backward_rows, norm_backward_launches
 
 torch = pytest.importorskip("torch")
 
@@ -48,7 +51,7 @@ def test_layer_norm(shape: tuple[int, ...], dtype: str) -> None:
     assert_close(kernels.layer_norm(x, weight, bias), expected)
 
 
-@pytest.mark.parametrize("shape", [(3, 7), (700, 1000), (2, 3, 513), (300, 4097), (5, 40_000)])
+@pytest.mark.parametrize("shape", [(100, 72), (700, 1000), (2, 3, 513), (300, 4097), (5, 40_000)], ids=str)
 @pytest.mark.parametrize("dtype", [*FLOATS, "float64"])
 def test_gradients_of_rows(shape: tuple[int, ...], dtype: str) -> None:
     """Of softmax and both norms, whose sums over rows are the same each time."""
@@ -68,7 +71,7 @@ def test_gradients_of_rows(shape: tuple[int, ...], dtype: str) -> None:
     assert_close(kernels.softmax_backward(dy, y), y.double() * (dy - (y.double() * dy).sum(-1, keepdim=True)))
 
 
-@pytest.mark.parametrize("shape", [(5, 3, 16), (2, 33, 20, 24), (7, 40, 128)])
+@pytest.mark.parametrize("shape", [(5, 3, 16), (2, 33, 20, 24), (7, 40, 128)], ids=str)
 @pytest.mark.parametrize("dtype", [*FLOATS, "float64"])
 def test_rope(shape: tuple[int, ...], dtype: str) -> None:
     x, angles = random(*shape, dtype=dtype), random(shape[-3], shape[-1] // 2)
@@ -80,7 +83,7 @@ def test_rope(shape: tuple[int, ...], dtype: str) -> None:
     assert_close(kernels.rope(turned.to(x.dtype), cos, sin, inverse=True), x, sums=2)
 
 
-@pytest.mark.parametrize("shape", [(100, 72), (2, 3, 513), (257, 4097), (37, 20_000), (3, 128_256)])
+@pytest.mark.parametrize("shape", [(100, 72), (2, 3, 513), (257, 4097), (37, 20_000), (3, 128_256)], ids=str)
 @pytest.mark.parametrize("dtype", [*FLOATS, "float64"])
 def test_cross_entropy(shape: tuple[int, ...], dtype: str) -> None:
     """Labels that are ignored, and one that is no column, which is told by its loss."""
@@ -97,6 +100,25 @@ def test_cross_entropy(shape: tuple[int, ...], dtype: str) -> None:
     assert_close(kernels.cross_entropy_backward(dloss, logits, labels), exact)
     labels[..., -1] = shape[-1]
     assert kernels.cross_entropy(logits, labels)[..., -1].isnan().all()
+
+
+@pytest.mark.parametrize("shape", [(100, 72), (257, 4096), (5, 70_000)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_gradients_in_place(shape: tuple[int, int], dtype: str) -> None:
+    """Loops that load ahead what they overwrite: of cross entropy the logits, of a norm whose rows are blocks dy."""
+    x, dy, weight = random(*shape, dtype=dtype), random(*shape, dtype=dtype), random(shape[-1], dtype=dtype)
+    labels, loss = torch.randint(shape[-1], shape[:1], device="cuda"), torch.empty(shape[0], device="cuda")
+    _, gradient = kernels.cross_entropy_with_gradient(x, labels)
+    logits, target = x.clone(), target_of(None, x)
+    cross_entropy_launch(logits, labels, loss, logits, target=target).on(target).run()
+    assert torch.equal(logits, gradient)
+    blocks = choose_backward_rows(x, target)
+    if shape[-1] <= blocks.block:
+        dx, *_ = kernels.layer_norm_backward(dy, x, weight)
+        parts, sums = torch.empty(2, blocks.programs, shape[-1], device="cuda"), torch.empty_like(x[:2])
+        for launch in norm_backward_launches(dy, dy, sums, parts, x, weight, 1e-5, blocks):
+            launch.on(target).run()
+        assert torch.equal(dy, dx)
 
 
 @pytest.mark.parametrize("shape", [(16, 16, 16), (100, 72, 200), (257, 130, 65), (1, 300, 77), (64, 1, 50)])

@@ -145,7 +145,8 @@ def _cross_entropy(
     gradient = None if function is cross_entropy else empty(logits.shape, logits)
     results = [x for x in (loss, gradient) if x is not None]
     if 0 not in labels.shape:
-        launch = cross_entropy_launch(logits, labels, loss, gradient, dloss, ignored, target_of(target, logits))
+        target = target_of(target, logits)
+        launch = cross_entropy_launch(logits, labels, loss, gradient, dloss, ignored, target).on(target)
         launch.run()
         remember(key, arrays, results, (), (launch,))
     return results
@@ -155,7 +156,7 @@ def cross_entropy_launch(
     logits: Array, labels: Array, loss: Array | None, gradient: Array | None, dloss: Array | None = None,
     ignored: int = IGNORED, target: str | None = None,
 ) -> Launch:  # fmt: skip
-    """The launch of `cross_entropy` into loss and gradient, contiguous where they are no None."""
+    """The launch of `cross_entropy` into loss and gradient, contiguous where they are no None, for a target."""
     (rows, stride), columns = as_rows(logits), logits.shape[-1]
     labels, dloss = (None if x is None else as_rows(x.reshape(-1))[0] for x in (labels, dloss))
     family, block, warps = family_of_warps(target), triton.next_power_of_2(columns), None
@@ -172,7 +173,7 @@ def cross_entropy_launch(
         (rows.shape[0],),
         (rows, labels, dloss, loss, gradient, stride, columns, ignored),
         constants | {"BLOCK": block},
-    ).on(target, warps, None if family is None else 1)
+    ).on(None, warps, None if family is None else 1)
 
 
 def _check(function: str, logits: Array, labels: Array, dloss: Array | None, ignored: Any) -> None:

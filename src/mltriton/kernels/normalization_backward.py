@@ -236,8 +236,7 @@ def _norm_backward(
     blocks = choose_backward_rows(x, target)
     wide = "float64" if dtype_name(x) == "float64" else "float32"
     parts = empty((count, blocks.programs, *weight.shape), x, wide)
-    launches = norm_backward_launches(dx, dy, sums, parts, x, weight, eps, blocks)
-    launches = [launches[0].on(target, blocks.warps), launches[1].on(target)]
+    launches = [launch.on(target) for launch in norm_backward_launches(dx, dy, sums, parts, x, weight, eps, blocks)]
     for launch in launches:
         launch.run()
     remember(key, arrays, (dx, sums), (parts,), launches)
@@ -302,7 +301,7 @@ def norm_backward_launches(
         (parts, sums, blocks.programs, columns),
         {"PARTS": triton.next_power_of_2(blocks.programs), "BLOCK": blocks.together},
     )
-    return [main, finish]
+    return [main.on(None, blocks.warps), finish]
 
 
 def mltriton_verify(

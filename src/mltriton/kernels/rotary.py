@@ -34,27 +34,30 @@ MOST_HEADS = 16  # of one program
 @triton.jit
 def rope_kernel(
     x_ptr, cos_ptr, sin_ptr, out_ptr, batch_stride, position_stride, head_stride, cos_stride, sin_stride,
-    heads, groups, half, INVERSE: tl.constexpr, FLOAT: tl.constexpr, HEADS: tl.constexpr, HALF: tl.constexpr,
+    heads, groups,
+    INVERSE: tl.constexpr, FLOAT: tl.constexpr, HEADS: tl.constexpr, HALF: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """A group of one position's heads [heads, 2 * half], turned by its angles, which the next group takes, too; program
-    ids (position and group, batch). HALF >= half is a power of two.
+    """A group of one position's heads [heads, 2 * HALF], turned by its angles, which the next group takes, too; program
+    ids (position and group, batch). BLOCK >= HALF is a power of two.
     """
     position = (tl.program_id(0) // groups).to(tl.int64)
     batch = tl.program_id(1).to(tl.int64)
-    head = (tl.program_id(0) % groups * HEADS + tl.arange(0, HEADS)[:, None]).to(tl.int64)
-    at = tl.arange(0, HALF)
-    cos = tl.load(cos_ptr + position * cos_stride + at, mask=at < half).to(FLOAT)[None, :]
-    sin = tl.load(sin_ptr + position * sin_stride + at, mask=at < half).to(FLOAT)[None, :]
+    first = tl.program_id(0) % groups * HEADS
+    head = tl.arange(0, HEADS)[:, None]
+    at = tl.arange(0, BLOCK)
+    cos = tl.load(cos_ptr + position * cos_stride + at, mask=at < HALF).to(FLOAT)[None, :]
+    sin = tl.load(sin_ptr + position * sin_stride + at, mask=at < HALF).to(FLOAT)[None, :]
     if INVERSE:
         sin = -sin
-    inside = (head < heads) & (at < half)[None, :]
-    x_row = x_ptr + batch * batch_stride + position * position_stride + head * head_stride + at[None, :]
+    inside = (head < heads - first) & (at < HALF)[None, :]
+    x_row = x_ptr + batch * batch_stride + position * position_stride + first.to(tl.int64) * head_stride
+    x_row += head.to(tl.int64) * head_stride + at[None, :]
     x = tl.load(x_row, mask=inside).to(FLOAT)
-    y = tl.load(x_row + half, mask=inside).to(FLOAT)
+    y = tl.load(x_row + HALF, mask=inside).to(FLOAT)
     positions = tl.num_programs(0) // groups
-    out_row = out_ptr + ((batch * positions + position) * heads + head) * (2 * half) + at[None, :]
+    out_row = out_ptr + ((batch * positions + position) * heads + first) * (2 * HALF) + head * (2 * HALF) + at[None, :]
     tl.store(out_row, (x * cos - y * sin).to(out_ptr.dtype.element_ty), mask=inside)
-    tl.store(out_row + half, (y * cos + x * sin).to(out_ptr.dtype.element_ty), mask=inside)
+    tl.store(out_row + HALF, (y * cos + x * sin).to(out_ptr.dtype.element_ty), mask=inside)
 
 
 def rope(x: Array, cos: Array, sin: Array, *, inverse: bool = False, target: str | None = None) -> Array:
@@ -105,12 +108,12 @@ def rope_launch(x: Array, cos: Array, sin: Array, out: Array, inverse: bool = Fa
     batch, positions, heads, dim = x.shape
     at_once = min(MOST_HEADS, triton.next_power_of_2(heads))
     groups = triton.cdiv(heads, at_once)
-    constants = {"FLOAT": COMPUTED_IN[dtype_name(x)], "HEADS": at_once, "HALF": triton.next_power_of_2(dim // 2)}
+    constants = {"HEADS": at_once, "HALF": dim // 2, "BLOCK": triton.next_power_of_2(dim // 2)}
     return Launch(
         rope_kernel,
         (positions * groups, batch),
-        (x, cos, sin, out, *strides_of(x)[:3], cos_stride, sin_stride, heads, groups, dim // 2),
-        {"INVERSE": bool(inverse), **constants},
+        (x, cos, sin, out, *strides_of(x)[:3], cos_stride, sin_stride, heads, groups),
+        {"INVERSE": bool(inverse), "FLOAT": COMPUTED_IN[dtype_name(x)], **constants},
     )
 
 

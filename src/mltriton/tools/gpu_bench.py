@@ -26,6 +26,7 @@ from mltriton.tools.side_by_side import OURS, Measurement, Times
 
 UPSTREAM = "triton"
 COPY = "copy"
+_IMPORTS = {"import triton\n": "import mltriton as triton\n", "import triton.language": "import mltriton.language"}
 _BUDGET = 60.0  # milliseconds of each contender
 _ROUNDS = (10, 100)  # at least, and at most
 
@@ -39,16 +40,17 @@ def name_of_gpu() -> str:
 
 @cache
 def load_both(path: Path) -> dict[str, ModuleType]:
-    """The module at `path`, which imports triton, as it is for mltriton and, where it is installed, for upstream."""
+    """The module at `path`, which imports triton or mltriton as it, for mltriton and, where installed, for upstream."""
     text = path.read_text(encoding="utf-8")
     kept = tempfile.TemporaryDirectory(prefix="mltriton-bench-")  # until the process ends
     atexit.register(kept.cleanup)
     folder = Path(kept.name)
-    ours = text.replace("import triton\n", "import mltriton as triton\n")
-    ours = ours.replace("import triton.language", "import mltriton.language")
-    if ours == text:
+    ours = theirs = text
+    for upstream, own in _IMPORTS.items():
+        ours, theirs = ours.replace(upstream, own), theirs.replace(own, upstream)
+    if ours == theirs:
         raise OptionError(f"{path} does not import triton")
-    texts = {OURS: ours} | ({UPSTREAM: text} if find_spec(UPSTREAM) is not None else {})
+    texts = {OURS: ours} | ({UPSTREAM: theirs} if find_spec(UPSTREAM) is not None else {})
     return {name: _load(folder / f"{path.stem}_of_{name}.py", of) for name, of in texts.items()}
 
 
