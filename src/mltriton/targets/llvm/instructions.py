@@ -345,7 +345,13 @@ class Instructions:
         return self.emit(f"call {type_} @{name}(ptr align {align} {pointer.text}, {mask}, {other})", type_)
 
     def masked_store(self, value: Value, pointer: Value, mask: Value, align: int | None = None) -> None:
-        """Write the lanes whose mask bit holds."""
+        """Write the lanes whose mask bit holds.
+
+        LLVM 22 stores all bits of the wide number, beyond the lane, where it knows a mask to hold for one lane of a
+        truncation (on AVX-512): of those the mask is not known to it.
+        """
+        if value.text in self._truncated:
+            mask = self.and_(mask, self.splat(self.icmp("ne", pointer, Value(PTR, "null")), mask.type.lanes))
         align = align or max(1, value.type.bits // 8)
         name = f"llvm.masked.store.{value.type.suffix}.p0"
         self._declare(name, VOID, [value.type, PTR, mask.type])
