@@ -94,6 +94,13 @@ def test_on_an_emulated_gpu(
     check(random(RNG, shape, dtype), labels, random(RNG, shape[:1]), "cuda:90")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("dtype", "columns"), [("float16", 300), ("float32", 1), ("float32", 9000), ("float64", 5000)])
+def test_on_xe(dtype: str, columns: int) -> None:
+    pytest.importorskip("dpctl")
+    check(random(RNG, (3, columns), dtype), labels_of((3, columns)), random(RNG, (3,)), "xe:pvc")
+
+
 def test_nothing_to_compute() -> None:
     loss, gradient = cross_entropy_with_gradient(np.ones((0, 5)), np.ones(0, np.int64))
     assert (loss.shape, gradient.shape) == ((0,), (0, 5))

@@ -66,6 +66,14 @@ def test_on_an_emulated_gpu(
     check(random(RNG, shape, dtype), random(RNG, angles), random(RNG, angles), "cuda:90")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("dtype", "shape"), [("float16", (2, 3, 5, 24)), ("float32", (3, 33, 128))])
+def test_on_xe(dtype: str, shape: tuple[int, ...]) -> None:
+    pytest.importorskip("dpctl")
+    angles = 3, shape[-1] // 2
+    check(random(RNG, shape, dtype), random(RNG, angles), random(RNG, angles), "xe:pvc")
+
+
 def test_nothing_to_compute() -> None:
     for shape in ((0, 3, 4), (3, 0, 4), (0, 3, 5, 4), (3, 5, 0)):
         angles = np.ones((shape[-3], shape[-1] // 2))
