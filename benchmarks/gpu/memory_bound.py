@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import mltriton.language as tl
 from mltriton import kernels
 from mltriton.kernels.launch import Launch, target_of
 from mltriton.kernels.normalization_backward import choose_backward_rows
@@ -46,11 +47,17 @@ def _of_library(
     def run(own: Any) -> Any:
         found = launches(own)
         for launch in [found] if isinstance(found, Launch) else found:
-            launch.run()
+            constants = {name: _dtype_of(own, value) for name, value in launch.constants.items()}
+            launch._replace(constants=constants).run()
         return result
 
     modules = load_both(LIBRARY / f"{module}.py")
     return {name: lambda own=own: run(own) for name, own in modules.items()}
+
+
+def _dtype_of(own: Any, constant: Any) -> Any:
+    """A dtype, which tables outside of the module have as ours, as the module's own compiler has it."""
+    return own.tl.dtype(constant.name) if isinstance(constant, tl.dtype) else constant
 
 
 def _random(torch: Any, rows: int, columns: int, dtype: Any) -> tuple[Any, Any, str]:

@@ -79,9 +79,11 @@ class Body:
     def nested(self, header: str) -> Iterator[None]:
         """A block of statements; what it defines is not known behind it."""
         self.emit(header)
-        known = list(self.vars)
+        known, before = list(self.vars), len(self.lines)
         self.indent += 1
         yield
+        if len(self.lines) == before:
+            self.emit("pass")
         self.indent -= 1
         self.vars = known
 

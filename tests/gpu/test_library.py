@@ -56,7 +56,9 @@ def test_layer_norm(shape: tuple[int, ...], dtype: str) -> None:
 def test_gradients_of_rows(shape: tuple[int, ...], dtype: str) -> None:
     """Of softmax and both norms, whose sums over rows are the same each time."""
     x, dy, weight = random(*shape, dtype=dtype), random(*shape, dtype=dtype), random(shape[-1], dtype=dtype)
-    wide = [tensor.double().requires_grad_() for tensor in (x, weight, torch.zeros_like(weight))]
+    wide = [tensor.to(torch.float64, copy=True) for tensor in (x, weight, torch.zeros_like(weight))]
+    for tensor in wide:
+        tensor.requires_grad_()
     by_torch = torch.nn.functional.rms_norm(wide[0], shape[-1:], wide[1], 1e-6)
     assert_close(kernels.rms_norm(x, weight), by_torch)
     exact = torch.autograd.grad(by_torch, wide[:2], dy.double())
@@ -74,8 +76,9 @@ def test_gradients_of_rows(shape: tuple[int, ...], dtype: str) -> None:
 @pytest.mark.parametrize("shape", [(5, 3, 16), (2, 33, 20, 24), (7, 40, 128)], ids=str)
 @pytest.mark.parametrize("dtype", [*FLOATS, "float64"])
 def test_rope(shape: tuple[int, ...], dtype: str) -> None:
-    x, angles = random(*shape, dtype=dtype), random(shape[-3], shape[-1] // 2)
-    cos, sin = angles.cos(), angles.sin()
+    x, angles = random(*shape, dtype=dtype), random(shape[-3], shape[-1] // 2, dtype="float64")
+    kind = torch.float64 if dtype == "float64" else torch.float32
+    cos, sin = angles.cos().to(kind), angles.sin().to(kind)
     first, second = x.double().chunk(2, -1)
     c, s = cos.double()[:, None], sin.double()[:, None]
     turned = torch.cat([first * c - second * s, second * c + first * s], -1)
@@ -90,7 +93,7 @@ def test_cross_entropy(shape: tuple[int, ...], dtype: str) -> None:
     logits, dloss = random(*shape, dtype=dtype), random(*shape[:-1], dtype=dtype)
     labels = torch.randint(shape[-1], shape[:-1], device="cuda")
     labels[..., 0] = -100
-    wide = logits.double().requires_grad_()
+    wide = logits.to(torch.float64, copy=True).requires_grad_()
     expected = torch.nn.functional.cross_entropy(wide.flatten(0, -2), labels.flatten(), reduction="none")
     loss, gradient = kernels.cross_entropy_with_gradient(logits, labels)
     assert_close(loss, expected.view(labels.shape))
