@@ -66,6 +66,13 @@ LANGUAGE = [
         "the quotient of constants of different signs is positive",
         "filecheck/ir/folding.mlir",
     ),
+    Mutation(
+        "targets/simt/shared.py",
+        "part = _rounded(max(own.values(), default=0), _WIDEST)",
+        "part = _WIDEST",
+        "warps gather from memory that others write",
+        "targets/nvidia/test_emulated.py -kshapes",
+    ),
 ]
 
 ANALYSES = [
