@@ -281,16 +281,21 @@ def attention_launch(
         *strides_of(q), *strides_of(k), *strides_of(v), *strides_of(o),
         heads, heads // k.shape[1], n_queries, n_keys, dim,
     )  # fmt: skip
-    constants = {
+    constants = constants_of(blocks, dim, causal, scale, window if window is not None and window < n_keys else 0)
+    return Launch(attention_kernel, (triton.cdiv(n_queries, blocks.queries), batch * heads), arguments, constants)
+
+
+def constants_of(blocks: Blocks, dim: int, causal: bool, scale: float, window: int) -> dict[str, Any]:
+    """What `attend_queries` is compiled for; `window` is 0 where there is none."""
+    return {
         "CAUSAL": bool(causal),
         "NEGATIVE": scale < 0,
         "BM": blocks.queries,
         "BN": blocks.keys,
         "BD": block_dim(dim),
         "PART": blocks.part,
-        "WINDOW": window if window is not None and window < n_keys else 0,
+        "WINDOW": window,
     }
-    return Launch(attention_kernel, (triton.cdiv(n_queries, blocks.queries), batch * heads), arguments, constants)
 
 
 LEAST_SCALE = 1e-30  # in place of 0: all scores are 0 but those that a mask makes infinite

@@ -25,8 +25,8 @@ from mltriton.kernels.arrays import (
     require_no_gradient,
     strides_of,
 )
-from mltriton.kernels.attention import LEAST_SCALE, attend_queries, check_shapes, scale_of
-from mltriton.kernels.attention_blocks import Blocks, block_dim, choose_blocks, choose_blocks_of_warps
+from mltriton.kernels.attention import LEAST_SCALE, attend_queries, check_shapes, constants_of, scale_of
+from mltriton.kernels.attention_blocks import Blocks, choose_blocks, choose_blocks_of_warps
 from mltriton.kernels.launch import Launch, family_of_warps, target_of
 
 
@@ -114,18 +114,9 @@ def varlen_launch(
     scale = scale_of(dim, sm_scale) or LEAST_SCALE
     strides = (*strides_of(q), *strides_of(k), *strides_of(v), *strides_of(o))
     arguments = (q, k, v, o, query_starts, key_starts, scale, *strides, heads, heads // k.shape[1], dim)
-    constants = {
-        "CAUSAL": bool(causal),
-        "NEGATIVE": scale < 0,
-        "BM": blocks.queries,
-        "BN": blocks.keys,
-        "BD": block_dim(dim),
-        "PART": blocks.part,
-        "WINDOW": window or 0,
-    }
-    launch = Launch(
-        attention_varlen_kernel, (triton.cdiv(longest, blocks.queries), heads, sequences), arguments, constants
-    )
+    constants = constants_of(blocks, dim, causal, scale, window or 0)
+    grid = triton.cdiv(longest, blocks.queries), heads, sequences
+    launch = Launch(attention_varlen_kernel, grid, arguments, constants)
     return launch.on(target, blocks.warps, blocks.stages or (2 if blocks.warps else None))
 
 

@@ -146,6 +146,14 @@ def norm_backward_kernel(
 
 
 @triton.jit
+def _normalised(x_row, dy_row, w_ptr, at, inside, mean, rstd, FLOAT: tl.constexpr):
+    """A block of a row's normalised elements, of dy, and of w * dy."""
+    hat = (tl.load(x_row + at, mask=inside, other=0.0).to(FLOAT) - mean) * rstd
+    dy = tl.load(dy_row + at, mask=inside, other=0.0).to(FLOAT)
+    return hat, dy, tl.load(w_ptr + at, mask=inside, other=0.0).to(FLOAT) * dy
+
+
+@triton.jit
 def norm_backward_long_kernel(
     dx_ptr, dy_ptr, parts_ptr, x_ptr, w_ptr, x_stride, dy_stride, rows, columns,
     eps: tl.float64,  # pyright: ignore[reportInvalidTypeForm]
@@ -165,9 +173,7 @@ def norm_backward_long_kernel(
         for start in range(0, columns, BLOCK):
             at = start + tl.arange(0, BLOCK)
             inside = at < columns
-            hat = (tl.load(x_row + at, mask=inside, other=0.0).to(FLOAT) - mean) * rstd
-            dy = tl.load(dy_row + at, mask=inside, other=0.0).to(FLOAT)
-            wdy = tl.load(w_ptr + at, mask=inside, other=0.0).to(FLOAT) * dy
+            hat, dy, wdy = _normalised(x_row, dy_row, w_ptr, at, inside, mean, rstd, FLOAT)
             c1 += tl.sum(hat * wdy, axis=0)
             added = inside & (row > program)
             tl.store(dw_part + at, tl.load(dw_part + at, mask=added, other=0.0) + dy * hat, mask=inside)
@@ -177,9 +183,7 @@ def norm_backward_long_kernel(
         for start in range(0, columns, BLOCK):
             at = start + tl.arange(0, BLOCK)
             inside = at < columns
-            hat = (tl.load(x_row + at, mask=inside, other=0.0).to(FLOAT) - mean) * rstd
-            dy = tl.load(dy_row + at, mask=inside, other=0.0).to(FLOAT)
-            wdy = tl.load(w_ptr + at, mask=inside, other=0.0).to(FLOAT) * dy
+            hat, dy, wdy = _normalised(x_row, dy_row, w_ptr, at, inside, mean, rstd, FLOAT)
             dx = (wdy - (hat * c1 + c2) / columns) * rstd
             tl.store(dx_ptr + row * columns + at, dx.to(dx_ptr.dtype.element_ty), mask=inside)
         tl.debug_barrier()  # between what a thread adds to the sums and what the next row reads of them

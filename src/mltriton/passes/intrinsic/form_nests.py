@@ -219,11 +219,10 @@ class _Former:
 
     def _store_for(self, dot: tt.Dot) -> None:
         """Let the open nest store what a dot takes computed."""
-        # For dots only.
-        from mltriton.passes.intrinsic.tile_loops.dot_fills import fills_of, later_producers, place_of_sum
+        from mltriton.passes.intrinsic.tile_loops.dot_fills import fills_of, place_of_sum  # For dots only.
 
-        for op in fills_of(self, dot):
-            for made in later_producers(op.source, dot) or ():
+        for op, later in fills_of(self, dot):
+            for made in later:
                 if made not in self.moved:
                     self._operation(made)
                     self.moved.add(made)

@@ -9,12 +9,13 @@ operand that is a transpose is filled as what it is the transpose of, which othe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from mltriton.dialects import scf, tile, tt, ttg
 from mltriton.ir.attributes import Attribute, IntegerAttr, TypeAttr
 from mltriton.ir.operation import Operation, Value
+from mltriton.ir.reaching import operands_behind, reached
 from mltriton.ir.types import I1, TensorType, Type, shape_of
 from mltriton.passes.intrinsic.tile_loops.first_sums import is_zero
 from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Footprint, consumers, whole_use
@@ -32,43 +33,46 @@ if TYPE_CHECKING:
 # Operations
 
 
-def fills_of(nests: Nests, op: tt.Dot) -> Iterator[tile.Fill]:
-    """What is stored for a dot, in the order in which it joins the nest before it. Operands that are read where they
-    lie or packed are left to `match-target-size`, as are dots that may read their right operand line by line.
+def fills_of(nests: Nests, op: tt.Dot) -> Iterator[tuple[tile.Fill, Sequence[Operation]]]:
+    """What is stored for a dot, in the order in which it joins the nest before it, each with the operations behind the
+    dot that have to come before that. Operands that are read where they lie or packed are left to `match-target-size`,
+    as are dots that may read their right operand line by line.
     """
     kernel = kernel_of(nests.spec, op)
     in_place = any(isinstance(user, ttg.LocalStore) for user in op.result.users)
     if kernel is None or in_place or may_use_lines(nests, op):
         return
     if _is_computed(nests, op.c) and not is_zero(op.c):
-        yield tile.Fill([op.c], (), {"start": IntegerAttr(1, I1)}, (), op.loc)
+        yield tile.Fill([op.c], (), {"start": IntegerAttr(1, I1)}, (), op.loc), ()
     value = _left(nests, op, kernel)
     if value is None:
         return
     for each in (value, *together(nests, op, value, kernel.operand)):
-        if later_producers(each, op) is None:
+        if (later := _later_producers(each, op)) is None:
             continue
         element = None if _element(each) is kernel.operand else kernel.operand
         if not nests.is_stored(each, element):
             attributes: dict[str, Attribute] = {} if element is None else {"element": TypeAttr(element)}
-            yield tile.Fill([each], (), attributes, (), op.loc)
+            yield tile.Fill([each], (), attributes, (), op.loc), later
 
 
-def later_producers(value: Value, op: Operation) -> list[Operation] | None:
+def _later_producers(value: Value, op: Operation) -> list[Operation] | None:
     """What of the block of `op` a value is made of and does not come before that, in order; None where something of it
     may not be moved.
     """
-    found: set[Operation] = set()
-    values = [value]
-    while values:
-        made = values.pop().defining_op
-        if made is None or made.block is not op.block or made.is_before(op) or made in found:
-            continue
-        if made is op or not made.pure or made.regions:
-            return None
-        found.add(made)
-        values += made.operands
-    return sorted(found, key=op.block.position) if op.block is not None else []
+    if op.block is None:
+        return []
+    values = reached([value], lambda made: operands_behind(made) if _later(made, op) else ())
+    found = {made for each in values if (made := _later(each, op)) is not None}
+    if any(made is op or not made.pure or made.regions for made in found):
+        return None
+    return sorted(found, key=op.block.position)
+
+
+def _later(value: Value, op: Operation) -> Operation | None:
+    """The operation that gives a value, where it is of the block of `op` and not before that."""
+    made = value.defining_op
+    return None if made is None or made.block is not op.block or made.is_before(op) else made
 
 
 def _left(nests: Nests, op: tt.Dot, kernel: MicroKernel) -> Value | None:
@@ -201,9 +205,4 @@ def _is_made_of(found: Footprint, values: set[Value]) -> bool:
 def _is_known_before(found: Footprint, op: Operation) -> bool:
     """Whether everything that is read comes before `op`."""
     sources = [*(load.results[0] for load, _ in found.loads), *(leaf for leaf, _ in found.leaves)]
-    return all(_comes_before(value, op) for value in sources)
-
-
-def _comes_before(value: Value, op: Operation) -> bool:
-    definition = value.defining_op
-    return definition is None or definition.block is not op.block or definition.is_before(op)
+    return all(_later(value, op) is None for value in sources)
