@@ -44,15 +44,21 @@ def _of_library(
 ) -> dict[str, Callable[[], Any]]:
     """Launches of each compiler's kernels of a module of the library, which give `result`."""
 
-    def run(own: Any) -> Any:
+    def contender(own: Any) -> Callable[[], Any]:
         found = launches(own)
-        for launch in [found] if isinstance(found, Launch) else found:
-            constants = {name: _dtype_of(own, value) for name, value in launch.constants.items()}
-            launch._replace(constants=constants).run()
-        return result
+        steps = [
+            launch._replace(constants={name: _dtype_of(own, value) for name, value in launch.constants.items()}).run
+            for launch in ([found] if isinstance(found, Launch) else found)
+        ]
 
-    modules = load_both(LIBRARY / f"{module}.py")
-    return {name: lambda own=own: run(own) for name, own in modules.items()}
+        def run() -> Any:
+            for step in steps:
+                step()
+            return result
+
+        return run
+
+    return {name: contender(own) for name, own in load_both(LIBRARY / f"{module}.py").items()}
 
 
 def _dtype_of(own: Any, constant: Any) -> Any:

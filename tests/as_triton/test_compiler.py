@@ -192,7 +192,7 @@ def test_a_mock_tensor_stands_for_a_tensor():
 
 
 def test_dtypes_by_name():
-    assert tl.dtype("fp32") == tl.float32
+    assert tl.dtype("fp32") is tl.float32 and tl.dtype(name="bf16") is tl.bfloat16
     assert tl.dtype("fp32").is_fp32()
     assert tl.core.dtype.is_dtype("int8") and not tl.core.dtype.is_dtype("int9")
     assert tl.core.constexpr_type(3) == tl.constexpr(3).type

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from mltriton.errors import NameNotFoundError, PowerOfTwoError, TypeMismatchError
 from mltriton.language.constants import unwrap
@@ -45,11 +45,15 @@ class dtype:  # noqa: N801 - upstream's name
 
     __slots__ = ("bits", "mantissa", "name", "short")
 
+    def __new__(cls, *args: Any, **named: Any) -> Self:
+        if cls is dtype and len(args) + len(named) == 1:  # As programs say it: tl.dtype("fp32"), which is tl.float32,
+            return cast(Self, _known(*args, **named))  # since launches know a constant by what it is.
+        return super().__new__(cls)
+
     def __init__(self, name: str, short: str | None = None, bits: int = 0, mantissa: int | None = None) -> None:
+        if short is None:
+            return
         self.name: str = name
-        if short is None:  # As programs say it: tl.dtype("fp32").
-            known = _known(name)
-            short, bits, mantissa = known.short, known.bits, known.mantissa
         self.short: str = short
         self.bits: int = bits
         self.mantissa: int | None = mantissa
