@@ -161,8 +161,10 @@ def _missing(name: str) -> Any:
 
 
 def _suggestion(name: str) -> str:
-    from difflib import get_close_matches
+    from difflib import get_close_matches  # Only a mistake needs it.
 
+    if name[0] == "_":  # What asks for a private name, as tools do of every module, makes no mistake in spelling.
+        return ""
     close = get_close_matches(name, [*_HOME, *_NAMESPACES, *(known for known in globals() if known[0] != "_")], n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
