@@ -296,12 +296,3 @@ def test_a_product_that_is_asked_for_again_is_computed_anew(turned: bool) -> Non
             assert found.dtype == np.dtype(dtype or "float32")
             np.testing.assert_allclose(found, exact, rtol=tolerance, atol=tolerance * 10, err_msg=str(seed))
         np.testing.assert_allclose(matmul(a[:20], b[:, 3:]), exact[:20, 3:], rtol=1e-5, atol=1e-4)
-
-
-def test_a_tensor_that_needs_a_gradient_is_refused_whatever_was_computed_before() -> None:
-    torch = pytest.importorskip("torch")
-    a, b = torch.randn(30, 40), torch.randn(40, 20)
-    torch.testing.assert_close(matmul(a, b), a @ b, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(matmul(a, b), a @ b, rtol=1e-4, atol=1e-4)
-    with pytest.raises(ArgumentError, match="cannot be differentiated"):
-        matmul(a.requires_grad_(), b)

@@ -1,4 +1,4 @@
-"""Functions of the library without a backward pass refuse tensors that require a gradient, where torch records."""
+"""What the library cannot differentiate refuses tensors that require a gradient, where torch records."""
 
 from __future__ import annotations
 
@@ -7,27 +7,30 @@ from typing import Any
 
 import pytest
 
+import mltriton as triton
 from mltriton import kernels
 from mltriton.errors import ArgumentError
-from mltriton.kernels import grouped_gemm, layer_norm, matmul, paged_attention, softmax, split_k_matmul, stream_k_matmul
+from mltriton.kernels import grouped_gemm, matmul, paged_attention, split_k_matmul
 
 torch = pytest.importorskip("torch")
 
 X = torch.linspace(-1, 1, 16).reshape(4, 4)
 PAGE = torch.zeros((1, 1), dtype=torch.int32)
 
+
+@triton.jit
+def own(x):
+    return x * 2
+
+
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "matmul": lambda x: matmul(X, x),
-    "matmul-bias": lambda x: matmul(X, X, bias=x[0]),
-    "matmul-add": lambda x: matmul(X, X, add=x),
-    "split_k_matmul": lambda x: split_k_matmul(x, X, 2),
-    "stream_k_matmul": lambda x: stream_k_matmul(x, X, 2),
-    "grouped_gemm": lambda x: grouped_gemm([X, X], [X, x])[1],
-    "softmax": softmax,
-    "layer_norm": lambda x: layer_norm(X, x[0], X[0]),
-    "rms_norm": lambda x: kernels.rms_norm(X, x[0]),
-    "rope": lambda x: kernels.rope(x[None], X[:1, :2], X[:1, :2]),
-    "cross_entropy": lambda x: kernels.cross_entropy(x, PAGE[0, 0].expand(4)),
+    "activation": lambda x: matmul(X, x, activation=own),
+    "prologue": lambda x: split_k_matmul(X, X, 2, bias=x[0], prologue=own),
+    "group": lambda x: grouped_gemm([X], [x], activation=own)[0],
+    "cos": lambda x: kernels.rope(X[None], x[:1, :2], X[:1, :2]),
+    "cross_entropy_with_gradient": lambda x: kernels.cross_entropy_with_gradient(x, PAGE[0, 0].expand(4))[1],
+    "window": lambda x: kernels.flash_attention(x[None, None], X[None, None], X[None, None], True, window=2),
+    "lse": lambda x: kernels.flash_attention_with_lse(x[None, None], X[None, None], X[None, None])[1],
     "softmax_backward": lambda x: kernels.softmax_backward(X, x),
     "rms_norm_backward": lambda x: kernels.rms_norm_backward(X, X, x[0])[0],
     "paged_attention": lambda x: paged_attention(X[None], X[None, :, None], x[None, :, None], PAGE, PAGE[0]),

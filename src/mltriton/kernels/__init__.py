@@ -2,9 +2,9 @@
 
 Level: user. `matmul` (with `split_k_matmul`, `stream_k_matmul` and `grouped_gemm`), `flash_attention` (packed
 sequences: `flash_attention_varlen`), `paged_attention`, `softmax`, `layer_norm`, `rms_norm`, `rope` and `cross_entropy`
-take arrays of one kind and return the same kind on the same device. Functions `*_backward` give gradients; torch finds
-those of attention by itself through `FlashAttention` (it needs torch, so that `__all__` leaves it out). The kernels
-themselves (`*_kernel`) can be launched, read, copied and compiled for any target.
+take arrays of one kind and return the same kind on the same device. torch differentiates them by itself
+(`gradients.py`); functions `*_backward` give gradients of either kind of arrays. The kernels themselves (`*_kernel`)
+can be launched, read, copied and compiled for any target.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mltriton.kernels.attention import flash_attention, flash_attention_with_lse
-    from mltriton.kernels.attention_autograd import FlashAttention as FlashAttention
     from mltriton.kernels.attention_backward import flash_attention_backward
     from mltriton.kernels.attention_paged import paged_attention
     from mltriton.kernels.attention_varlen import flash_attention_varlen
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from mltriton.kernels.stream_k import stream_k_matmul
 
 _HOME = {
-    "FlashAttention": "mltriton.kernels.attention_autograd",
     "cross_entropy": "mltriton.kernels.losses",
     "cross_entropy_backward": "mltriton.kernels.losses",
     "cross_entropy_with_gradient": "mltriton.kernels.losses",

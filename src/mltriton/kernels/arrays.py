@@ -154,16 +154,24 @@ def item_size(x: Array) -> int:
     return x.element_size() if is_torch(x) else x.itemsize
 
 
-def requires_gradient(*arrays: Array) -> bool:
+def requires_gradient(*arrays: Any) -> bool:
     """Whether torch is to record what is computed from the arrays."""
-    return is_torch(arrays[0]) and sys.modules["torch"].is_grad_enabled() and any(x.requires_grad for x in arrays)
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.is_grad_enabled() and any(is_torch(x) and x.requires_grad for x in arrays)
+
+
+def recorded(function: str, arrays: Mapping[str, Array | None], **options: Any) -> Any:
+    """What the function of that name makes of torch's arrays, for torch to differentiate (`gradients.py`)."""
+    from mltriton.kernels.gradients import record  # Gradients need torch.
+
+    return record(function, arrays, options)
 
 
 def require_no_gradient(function: str, *arrays: Array | None) -> None:
-    """Raise `ArgumentError` where torch is to record what `function`, which has no backward pass, computes from arrays
-    of one kind: its result would silently be a constant.
+    """Raise `ArgumentError` where torch is to record what `function`, which has no backward pass, computes from the
+    arrays: its result would silently be a constant.
     """
-    if requires_gradient(*(x for x in arrays if x is not None)):
+    if requires_gradient(*arrays):
         raise ArgumentError(
             f"{function} cannot be differentiated",
             expected="tensors that require no gradient",

@@ -24,6 +24,7 @@ from mltriton.kernels.arrays import (
     empty,
     is_torch,
     number,
+    recorded,
     require_arrays,
     require_no_gradient,
     requires_gradient,
@@ -181,19 +182,16 @@ def flash_attention(
     `kv_heads` divides `heads` (grouped queries). `causal` lets query i see keys 0 to i, and `window` the last so many
     of these only (a sliding window; there are no fewer keys than queries then). `sm_scale` is 1 / sqrt(dim) when None.
     float32 inside. `target` is what it runs on ("xe:pvc", say), None where the arrays lie. Returns [batch, heads,
-    queries, dim], contiguous, of the same kind and dtype; torch can differentiate it but for windows. Raises
+    queries, dim], contiguous, of the same kind and dtype; torch can differentiate it, but for windows. Raises
     `ArgumentError` for arrays and windows that do not fit and for dim above 256.
     """
     key = key_of(flash_attention, (q, k, v), causal, sm_scale, window, target)
     if (made := again(key, (q, k, v))) is not None:
         return made[0]
+    if requires_gradient(q, k, v):
+        options = {"causal": causal, "sm_scale": sm_scale, "window": window, "target": target}
+        return recorded("flash_attention", {"q": q, "k": k, "v": v}, **options)
     require_arrays(q=q, k=k, v=v)
-    if window is not None:
-        require_no_gradient("flash_attention with a window", q, k, v)
-    elif requires_gradient(q, k, v):
-        from mltriton.kernels.attention_autograd import FlashAttention  # Gradients need torch.
-
-        return FlashAttention.apply(q, k, v, causal, sm_scale, target)
     return _forward(key, q, k, v, None, causal, sm_scale, target, window)
 
 
@@ -201,11 +199,12 @@ def flash_attention_with_lse(
     q: Array, k: Array, v: Array, causal: bool = False, sm_scale: float | None = None, *, target: str | None = None
 ) -> tuple[Array, Array]:
     """`flash_attention` and the natural logarithm of each query's sum of exponentials, float32 [batch, heads, queries]:
-    what `flash_attention_backward` takes. Nothing is recorded for torch.
+    what `flash_attention_backward` takes. torch cannot differentiate it: an `ArgumentError` where it is to.
     """
     key = key_of(flash_attention_with_lse, (q, k, v), causal, sm_scale, target)
     if (made := again(key, (q, k, v))) is not None:
         return made[0], made[1]
+    require_no_gradient("flash_attention_with_lse", q, k, v)
     require_arrays(q=q, k=k, v=v)
     lse = empty(q.shape[:3], q, "float32")
     return _forward(key, q, k, v, lse, causal, sm_scale, target), lse

@@ -17,7 +17,16 @@ import numpy as np
 
 import mltriton as triton
 import mltriton.language as tl
-from mltriton.kernels.arrays import Array, dtype_name, empty, is_torch, item_size, require_arrays, strides_of
+from mltriton.kernels.arrays import (
+    Array,
+    dtype_name,
+    empty,
+    is_torch,
+    item_size,
+    require_arrays,
+    require_no_gradient,
+    strides_of,
+)
 from mltriton.kernels.attention import LOG2_E, check_results, check_shapes, scale_of
 from mltriton.kernels.attention_blocks import block_dim
 from mltriton.kernels.calls import again, key_of, remember
@@ -253,6 +262,7 @@ def flash_attention_backward(
     key = key_of(flash_attention_backward, arrays, causal, sm_scale, target)
     if (made := again(key, arrays)) is not None:
         return made[0], made[1], made[2]
+    require_no_gradient("flash_attention_backward", *arrays)
     require_arrays(do=do, q=q, k=k, v=v, o=o)
     check_shapes(q, k, v)
     check_results(do, q, o, lse)

@@ -22,6 +22,7 @@ from mltriton.kernels.arrays import (
     dtype_name,
     item_size,
     require_count,
+    requires_gradient,
     strides_of,
     with_apart_rows,
 )
@@ -39,7 +40,7 @@ from mltriton.kernels.gemm_tiles import (
     multiplied_bytes,
 )
 from mltriton.kernels.launch import Launch, family_of_warps, target_of
-from mltriton.kernels.products import Product, product_of
+from mltriton.kernels.products import Product, product_of, recorded_product
 from mltriton.kernels.split_k import REDUCED_BY_WARPS, REDUCING_WARPS, split_k_kernel, split_k_launches
 from mltriton.kernels.stream_k import choose_shares, stream_k_launches
 from mltriton.runtime.native.launcher import num_threads
@@ -154,6 +155,11 @@ def matmul(
     key = key_of(matmul, (a, b), None if out_dtype is None else str(out_dtype)) if is_bare else None
     if (made := again(key, (a, b))) is not None:
         return made[0]
+    if requires_gradient(a, b, bias, add):
+        return recorded_product(
+            "matmul", a, b, bias=bias, add=add, activation=activation, prologue=prologue, out_dtype=out_dtype,
+            form=form, split_k=split_k, target=target,
+        )  # fmt: skip
     product = product_of(a, b, bias=bias, add=add, activation=activation, prologue=prologue, out_dtype=out_dtype)
     if not product.is_empty:
         launches = list(_launches(product, form, split_k, target))

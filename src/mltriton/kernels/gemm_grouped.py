@@ -30,8 +30,9 @@ from mltriton.kernels.arrays import (
     dtype_name,
     empty,
     item_size,
+    recorded,
     require_arrays,
-    require_no_gradient,
+    requires_gradient,
 )
 from mltriton.kernels.calls import again, keep, key_of
 from mltriton.kernels.epilogues import Epilogue, Function, finish, make_epilogue, silu
@@ -110,6 +111,9 @@ def grouped_gemm(
     key = key_of(grouped_gemm, (*a, *b), len(a), activation, name, target) if is_listed else None
     if key is not None and (made := again(key, (*a, *b))) is not None:
         return made
+    if is_listed and requires_gradient(*a, *b):
+        named = {f"{name}{i}": x for name, xs in (("a", a), ("b", b)) for i, x in enumerate(xs)}
+        return recorded("grouped_gemm", named, activation=activation, out_dtype=out_dtype, target=target)
     _check(a, b)
     if not a:
         return []
@@ -308,7 +312,6 @@ def _check(a: Sequence[Array], b: Sequence[Array]) -> None:
                 expected="[M, K] and [K, N]",
                 found=f"{tuple(x.shape)} and {tuple(y.shape)}",
             )
-    require_no_gradient("grouped_gemm", *a, *b)
 
 
 def mltriton_verify(

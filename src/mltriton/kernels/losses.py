@@ -22,8 +22,10 @@ from mltriton.kernels.arrays import (
     as_rows,
     dtype_name,
     empty,
+    recorded,
     require_no_gradient,
     require_one_kind,
+    requires_gradient,
 )
 from mltriton.kernels.calls import again, is_known, key_of, remember
 from mltriton.kernels.launch import Launch, family_of_warps, target_of
@@ -135,6 +137,9 @@ def _cross_entropy(
     arrays = logits, labels, dloss
     key = key_of(function, arrays, ignored, target)
     if not is_known(key):
+        if function is cross_entropy and requires_gradient(logits):
+            named = {"logits": logits, "labels": labels}
+            return [recorded("cross_entropy", named, ignore_index=ignored, target=target)]
         _check(function.__name__, logits, labels, dloss, ignored)
     if device_kind(labels) == ON_HOST:
         _check_labels(labels, logits.shape[-1], ignored)

@@ -23,8 +23,9 @@ from mltriton.kernels.arrays import (
     empty,
     item_size,
     number,
+    recorded,
     require_arrays,
-    require_no_gradient,
+    requires_gradient,
 )
 from mltriton.kernels.calls import again, key_of, remember
 from mltriton.kernels.launch import Launch, family_of_warps, target_of
@@ -90,8 +91,9 @@ def softmax(x: Array, *, target: str | None = None) -> Array:
     key = key_of(softmax, (x,), target)
     if (made := again(key, (x,))) is not None:
         return made[0]
+    if requires_gradient(x):
+        return recorded("softmax", {"x": x}, target=target)
     require_arrays(x=x)
-    require_no_gradient("softmax", x)
     check_rows("softmax", x)
     y = empty(x.shape, x)
     if 0 in x.shape:
@@ -230,6 +232,8 @@ def _normalized(function: Callable[..., Array], eps: float, target: str | None, 
     key = key_of(function, arrays, eps, target)
     if (made := again(key, arrays)) is not None:
         return made[0]
+    if requires_gradient(*arrays):
+        return recorded(function.__name__, named, eps=eps, target=target)
     x = check_norm(function.__name__, **named)
     y = empty(x.shape, x)
     if 0 in x.shape:
@@ -274,7 +278,6 @@ LOWEST = {tl.float32: -3.4028234663852886e38, tl.float64: -1.7976931348623157e30
 def check_norm(function: str, *, x: Array, **others: Array) -> Array:
     """`x`; `ArgumentError` unless `function` can normalise it with the others: vectors, and `dy`, which is as `x`."""
     require_arrays(x=x, **others)
-    require_no_gradient(function, x, *others.values())
     check_rows(function, x)
     wanted = {name: tuple(x.shape if name == "dy" else x.shape[-1:]) for name in others}
     if any(tuple(others[name].shape) != shape for name, shape in wanted.items()):

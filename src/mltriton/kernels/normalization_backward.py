@@ -231,6 +231,7 @@ def _norm_backward(
     key = key_of(function, arrays, eps, target)
     if (made := again(key, arrays)) is not None:
         return made[0], made[1]
+    require_no_gradient(function.__name__, *arrays)
     check_norm(function.__name__, x=x, weight=weight, dy=dy)
     dx, sums = empty(x.shape, x), empty((count, *weight.shape), x)
     if 0 in x.shape:

@@ -18,8 +18,8 @@ from mltriton.kernels.arrays import (
     dtype_name,
     empty,
     expand,
+    recorded,
     require_arrays,
-    require_no_gradient,
     require_one_kind,
 )
 from mltriton.kernels.epilogues import Epilogue, Function, function_of, is_integer, make_epilogue
@@ -88,8 +88,14 @@ def product_of(
     if before is not None and is_integer(dtype_name(a)):
         raise ArgumentError("matmul: a prologue is for floats", expected="a float dtype of a", found=dtype_name(a))
     epilogue = make_epilogue(a, shape, bias, add, activation, out_dtype)
-    require_no_gradient("matmul", a, b, bias, add)
     return Product(_as_batches(a, batch), _as_batches(b, batch), empty(shape, a, epilogue.out_dtype), epilogue, before)
+
+
+def recorded_product(
+    function: str, a: Array, b: Array, *, bias: Array | None = None, add: Array | None = None, **options: Any
+) -> Array:
+    """The product that the function of that name computes, for torch to differentiate."""
+    return recorded(function, {"a": a, "b": b, "bias": bias, "add": add}, **options)
 
 
 def _require_factors(a: Array, b: Array) -> None:

@@ -20,8 +20,9 @@ from mltriton.kernels.arrays import (
     dtype_name,
     empty,
     is_torch,
-    require_no_gradient,
+    recorded,
     require_one_kind,
+    requires_gradient,
     strides_of,
 )
 from mltriton.kernels.calls import again, key_of, remember
@@ -73,8 +74,9 @@ def rope(x: Array, cos: Array, sin: Array, *, inverse: bool = False, target: str
     key = key_of(rope, arrays, inverse, target)
     if (made := again(key, arrays)) is not None:
         return made[0]
+    if requires_gradient(*arrays):
+        return recorded("rope", {"x": x, "cos": cos, "sin": sin}, inverse=inverse, target=target)
     require_one_kind(x=x, cos=cos, sin=sin)
-    require_no_gradient("rope", *arrays)
     for array in arrays:
         check_rows("rope", array)
     if x.ndim not in (3, 4) or x.shape[-1] % 2:

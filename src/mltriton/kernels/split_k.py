@@ -16,13 +16,21 @@ import numpy as np
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.frontend.function import LanguageFunction
-from mltriton.kernels.arrays import Array, dtype_name, empty, item_size, require_count, strides_of
+from mltriton.kernels.arrays import (
+    Array,
+    dtype_name,
+    empty,
+    item_size,
+    require_count,
+    requires_gradient,
+    strides_of,
+)
 from mltriton.kernels.epilogues import Epilogue, finish, silu
 from mltriton.kernels.fused_gemm import accumulate
 from mltriton.kernels.gemm_gpu import tile_on
 from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, block_coordinates, choose_tile
 from mltriton.kernels.launch import Launch
-from mltriton.kernels.products import product_of
+from mltriton.kernels.products import product_of, recorded_product
 
 
 @triton.jit
@@ -117,6 +125,8 @@ def split_k_matmul(a: Array, b: Array, splits: int = 4, *, target: str | None = 
     it runs on ("xe:pvc", say), None where the arrays lie.
     """
     require_count("split_k_matmul: splits", splits)
+    if requires_gradient(a, b, *around.values()):
+        return recorded_product("split_k_matmul", a, b, splits=splits, target=target, **around)
     product = product_of(a, b, **around)
     if not product.is_empty:
         (batch, m, _), n = product.a.shape, product.b.shape[2]

@@ -18,7 +18,15 @@ import numpy as np
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.frontend.function import LanguageFunction
-from mltriton.kernels.arrays import Array, dtype_name, empty, item_size, require_count, strides_of
+from mltriton.kernels.arrays import (
+    Array,
+    dtype_name,
+    empty,
+    item_size,
+    require_count,
+    requires_gradient,
+    strides_of,
+)
 from mltriton.kernels.epilogues import Epilogue, finish, relu
 from mltriton.kernels.fused_gemm import accumulate
 from mltriton.kernels.gemm_gpu import tile_on
@@ -33,7 +41,7 @@ from mltriton.kernels.gemm_tiles import (
     tile_of,
 )
 from mltriton.kernels.launch import Launch
-from mltriton.kernels.products import product_of
+from mltriton.kernels.products import product_of, recorded_product
 from mltriton.runtime.native.launcher import num_threads
 
 
@@ -191,6 +199,8 @@ def stream_k_matmul(
     """
     if programs is not None:
         require_count("stream_k_matmul: programs", programs)
+    if requires_gradient(a, b, *around.values()):
+        return recorded_product("stream_k_matmul", a, b, programs=programs, target=target, **around)
     product = product_of(a, b, **around)
     if not product.is_empty:
         # All programs work on the same blocks: as large as if there were enough of them.
