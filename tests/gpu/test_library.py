@@ -317,3 +317,56 @@ def test_graphs() -> None:
         q.copy_(random(*q.shape, dtype="float16"))
         graph.replay()
         assert torch.equal(found, work())
+
+
+def turned(x):
+    """`rope` by torch, by the angles of the test below."""
+    angles = torch.arange(x.shape[-3] * x.shape[-1] // 2, device="cuda").reshape(x.shape[-3], 1, -1).to(x.dtype) / 10
+    first, second = x.chunk(2, -1)
+    return torch.cat((first * angles.cos() - second * angles.sin(), second * angles.cos() + first * angles.sin()), -1)
+
+
+def by_rope(x):
+    angles = torch.arange(x.shape[-3] * x.shape[-1] // 2, device="cuda").reshape(x.shape[-3], -1).double() / 10
+    return kernels.rope(x, angles.cos().float(), angles.sin().float())
+
+
+FUNCTIONS = {  # of the library, of torch, and shapes
+    "softmax": (kernels.softmax, lambda x: torch.softmax(x, -1), [(33, 100)]),
+    "layer_norm": (
+        kernels.layer_norm, lambda x, w, b: torch.nn.functional.layer_norm(x, w.shape, w, b),
+        [(33, 200), (200,), (200,)],
+    ),
+    "rms_norm": (
+        kernels.rms_norm, lambda x, w: torch.nn.functional.rms_norm(x, w.shape, w, 1e-6), [(33, 200), (200,)],
+    ),
+    "rope": (by_rope, turned, [(2, 5, 3, 64)]),
+    "cross_entropy": (
+        lambda x: kernels.cross_entropy(x, torch.arange(33, device="cuda")),
+        lambda x: torch.nn.functional.cross_entropy(x, torch.arange(33, device="cuda"), reduction="none"), [(33, 1000)],
+    ),
+    "matmul": (
+        lambda a, b, c: kernels.matmul(a, b, bias=c, activation="gelu"),
+        lambda a, b, c: torch.nn.functional.gelu(a @ b + c), [(2, 70, 96), (96, 80), (80,)],
+    ),
+    "grouped_gemm": (
+        lambda *x: torch.cat(kernels.grouped_gemm(x[:2], x[2:])), lambda *x: torch.cat((x[0] @ x[2], x[1] @ x[3])),
+        [(70, 64), (40, 96), (64, 80), (96, 80)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_torch_differentiates(name: str, dtype: str) -> None:
+    """Leaves are parameters, as a module's weights are."""
+    ours, by_torch, shapes = FUNCTIONS[name]
+    leaves = [torch.nn.Parameter(random(*shape, dtype=dtype)) for shape in shapes]
+    wide = [x.detach().double().requires_grad_() for x in leaves]
+    expected = by_torch(*wide)
+    found = ours(*leaves)
+    assert_close(found.detach(), expected.detach(), sums=4, dtype=dtype)
+    dy = random(*expected.shape).to(found.dtype)
+    exact = torch.autograd.grad(expected, wide, dy.double())
+    for gradient, other in zip(torch.autograd.grad(found, leaves, dy), exact, strict=True):
+        assert_close(gradient, other, sums=4)
