@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from inspect import signature
+from types import FunctionType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -141,6 +144,36 @@ def test_attributes_of_a_kernel():
     mine._unsafe_update_src(mine.src.replace("* scale", "+ scale"))
     mine[(1,)](X, out := np.zeros_like(X), 1000, 1.0, BLOCK=1024)
     np.testing.assert_array_equal(out, X + 1)
+
+
+def test_a_kernel_made_of_text_says_where_it_is_from():
+    """As triton_kernels makes kernels: a text of its own, the names that another kernel sees, that kernel's place."""
+    factor = tl.constexpr(3)
+
+    @triton.jit
+    def template(x, out):
+        tl.store(out, tl.load(x) * factor)
+
+    assert template.get_capture_scope()["factor"] is factor and "scaled" in template.get_capture_scope()
+
+    def empty():
+        pass
+
+    function: Any = FunctionType(empty.__code__, template.get_capture_scope())
+    function.__signature__ = signature(template.fn)
+    made = triton.jit(function)
+    text = "def made(x, out):\n    tl.store(out, tl.load(x) * factor + "
+    made._unsafe_update_src(text + "1)\n")
+    made[(1,)](X, out := np.zeros_like(X))
+    assert out[0] == X[0] * 3 + 1
+    made.raw_src, made.file_name = list(template.raw_src), "other.py"
+    made.starting_line_number = template.starting_line_number
+    assert (made.def_file_line_number, made.def_file_col_number) == (template.starting_line_number, 0)
+    made.def_file_line_number = template.def_file_line_number
+    assert made.def_file_line_number == template.starting_line_number + 1 and made.raw_src == template.raw_src
+    made._unsafe_update_src(text + "nothing)\n")
+    with pytest.raises(CompilationError, match=f"other.py:{template.starting_line_number + 1}:"):
+        made[(1,)](X, X)
 
 
 def test_backends():

@@ -12,7 +12,14 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.as_triton import names
-from mltriton.errors import ArgumentError, DescriptorError, OutOfResources, TargetError, TypeMismatchError
+from mltriton.errors import (
+    ArgumentError,
+    AssemblyError,
+    DescriptorError,
+    OutOfResources,
+    TargetError,
+    TypeMismatchError,
+)
 from mltriton.tools import ragged_tma
 
 from .test_import import python
@@ -165,6 +172,26 @@ def asks(o):
 def test_the_capability_is_that_of_the_target():
     for target, constant in (("cpu", " 8 :"), ("cuda:80", " 8 :"), ("cuda:90", " 9 :")):
         assert f"constant{constant}" in triton.compile(asks, "*i32", target=target).asm["tt"]
+
+
+@triton.jit
+def asks_for_threads(o, CLOCK: tl.constexpr):
+    tl.extra.cuda.gdc_wait()
+    i = tl.arange(0, tl.extra.cuda.num_threads())
+    tl.store(o + i, i)
+    tl.store(o + 1000, 70 + tl.extra.cuda.num_warps())
+    if CLOCK:
+        tl.store(o, (tl.extra.hip.globaltimer() + tl.extra.intel.smid()).to(tl.int32))
+    tl.extra.cuda.gdc_launch_dependents()
+
+
+def test_threads_are_those_of_the_machine():
+    for target, warps, threads, count in (("cpu", 8, 1, 1), ("cuda:90", 8, 256, 8), ("xe:pvc", 4, 64, 2)):
+        text = triton.compile(asks_for_threads, "*i32, False", target=target, num_warps=warps).asm["tt"]
+        assert f"constant {70 + count} :" in text and f"-> tensor<{threads}x!tt.ptr<i32>>" in text
+    assert "%globaltimer" in triton.compile(asks_for_threads, "*i32, True", target="cuda:90").asm["ptx"]
+    with pytest.raises(AssemblyError, match="globaltimer"):
+        triton.compile(asks_for_threads, "*i32, True", target="cpu")
 
 
 def test_new_empty():

@@ -66,6 +66,32 @@ def test_star_parameters():
     assert scalar(caller, 10) == 16
 
 
+@constexpr_function
+def type_of(x):
+    return x.dtype if isinstance(x, tl.tensor_descriptor) else x.dtype.element_ty if x.type.is_ptr() else x.type
+
+
+@constexpr_function
+def plus_one(x):
+    return x + 1
+
+
+def test_a_function_that_runs_when_compiling_may_ask_for_types():
+    def caller(out, x):
+        kind: tl.constexpr = type_of(out)
+        block = tl.make_tensor_descriptor(out, [8, 8], [8, 1], [4, 8])
+        tl.static_assert(type_of(block) == kind and type_of(x) == tl.int32)
+        tl.store(out, x.to(kind) + type_of(x[None] + 1).shape[0])
+
+    assert scalar(caller, 5) == 6
+
+    def wrong(out, x):
+        tl.store(out, plus_one(x))
+
+    error = error_of(wrong, out="*i32", x="i32")
+    assert isinstance(error, ConstexprError) and "plus_one runs when compiling and must give a constant" in str(error)
+
+
 def test_several_results():
     def caller(out, x, y):
         a, b = both(x, y)

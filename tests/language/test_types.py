@@ -56,6 +56,7 @@ def test_questions():
     assert (tl.int8.get_int_min_value(), tl.int8.get_int_max_value(), tl.uint8.get_int_max_value()) == (-128, 127, 255)
     assert (tl.float16.fp_mantissa_width, tl.bfloat16.fp_mantissa_width) == (10, 7)
     assert tl.get_int_dtype(16, signed=False) == tl.uint16
+    assert str(tl.dtype(tl.constexpr("uint16"))) == "uint16" and tl.dtype(tl.constexpr("fp32")) == tl.float32
 
 
 def test_equality():

@@ -153,9 +153,17 @@ class Job:
                 warps=warps,
                 debug=self.debug,
                 sanitize_overflow=self.options.sanitize_overflow,
+                threads=self._threads,
             )
         self._annotate(module)
         return module
+
+    @property
+    def _threads(self) -> int:
+        """How many threads run a program: one where the number of warps has no meaning."""
+        if "num_warps" in self.target.unused_options:
+            return 1
+        return self.options.num_warps * self.target.spec.warp_size
 
     def _annotate(self, module: Module) -> None:
         from mltriton.ir.attributes import IntegerAttr, StringAttr

@@ -147,11 +147,11 @@ def _call_constexpr_function(
             return call_builtin(frame, node, callee, arguments, keywords)
         if callee.on_tensors is not None:
             return call_builtin(frame, node, callee.on_tensors(), arguments, keywords)
-        found = describe(next(value for value in given if is_runtime(value)))
-        raise frame.error(
-            ConstexprError, node, f"{callee.__name__} runs when compiling and needs constants", found=found
-        )
-    return _call_python(frame, node, callee, arguments, keywords)
+    result = _run(frame, node, callee, arguments, keywords)
+    if is_runtime(result):
+        message = f"{callee.__name__} runs when compiling and must give a constant"
+        raise frame.error(ConstexprError, node, message, found=describe(result))
+    return result
 
 
 def _call_python(
@@ -165,6 +165,14 @@ def _call_python(
         if is_runtime(value):
             hint = f"Is there a tl.{name}?"
             raise frame.error(ConstexprError, node, f"{name} needs constants", found=describe(value), hint=hint)
+    return _run(frame, node, callee, arguments, keywords)
+
+
+def _run(
+    frame: Frame, node: ast.Call, callee: Callable[..., Any], arguments: list[Any], keywords: dict[str, Any]
+) -> Any:
+    """What Python's own function gives, of values of the program, too: it may ask for their types and shapes."""
+    name = getattr(callee, "__name__", None) or repr(callee)
     plain, named = [unwrap(value) for value in arguments], {key: unwrap(value) for key, value in keywords.items()}
     try:
         result = callee(*plain, **named)

@@ -42,13 +42,14 @@ def generate(
     warps: int | None = None,
     debug: bool = False,
     sanitize_overflow: bool = True,
+    threads: int = 1,
 ) -> Module:
     """The module of a kernel; `warps` is the number of warps of a program where it is written for warps.
 
     `entries` says for each parameter what it is (the parts of tuples and descriptors are entries of their own);
-    `target` is the machine that `tl.target_info` speaks of; with `debug` assertions are checked at run time, and with
-    `sanitize_overflow` integers. Raises the `CompilationError` that fits the mistake, with its location in the user's
-    file.
+    `target` is the machine that `tl.target_info` speaks of, and `threads` of it run a program; with `debug` assertions
+    are checked at run time, and with `sanitize_overflow` integers. Raises the `CompilationError` that fits the mistake,
+    with its location in the user's file.
     """
     arguments = {name: entry for name, entry in entries.items() if isinstance(entry, Argument)}
     dtypes = {name: _dtype(entry) for name, entry in arguments.items()}
@@ -61,7 +62,7 @@ def generate(
     for argument, (name, dtype) in zip(block.arguments, dtypes.items(), strict=True):
         argument.hint = name
         values[name] = tensor(argument, _passed_as(dtype))
-    with building(unit.builder, _inliner(unit), target, warps, debug, sanitize_overflow):
+    with building(unit.builder, _inliner(unit), target, warps, debug, sanitize_overflow, threads):
         frame.mark(frame.source.tree)
         values |= {name: values[name].to(dtype) for name, dtype in dtypes.items() if _passed_as(dtype) != dtype}
         for name in fn.signature.parameters:

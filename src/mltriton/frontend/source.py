@@ -75,6 +75,11 @@ class FunctionSource:
         self._is_of_file = False
         self.__dict__.pop("tree", None)
 
+    def move_to(self, line: int) -> None:
+        """Say that the text begins at a line of its file."""
+        text, self.first_line = self.text, line
+        self.replace(text)
+
     @cached_property
     def tree(self) -> ast.FunctionDef:
         """The syntax tree, with the lines and columns of the file."""

@@ -39,6 +39,7 @@ class _Kernel(NamedTuple):
     warps: int | None
     debug: bool
     sanitizes: bool
+    threads: int
     nesting: list[int]  # how many builtins stand between the kernel's text and what runs now
 
 
@@ -53,16 +54,18 @@ def building(
     warps: int | None = None,
     debug: bool = False,
     sanitize_overflow: bool = True,
+    threads: int = 1,
 ) -> Generator[Builder]:
     """Let builtins create operations with `builder`, which stands in the kernel's outermost block, and inline functions
     with `inliner` within the `with` statement.
 
     `target` is the target's name ("cpu", "xe:pvc", "cuda:90"): only `tl.target_info` reads it. `warps` is the number of
     warps of a program where the kernel is written for warps. With `debug` the kernel checks what `tl.device_assert`
-    says, and with `sanitize_overflow` too whether sums, differences and products of integers fit.
+    says, and with `sanitize_overflow` too whether sums, differences and products of integers fit. `threads` is how many
+    of the machine's threads run a program.
     """
     sanitizes = debug and sanitize_overflow
-    token = _kernel.set(_Kernel(builder, inliner, target, {}, builder.block, warps, debug, sanitizes, [0]))
+    token = _kernel.set(_Kernel(builder, inliner, target, {}, builder.block, warps, debug, sanitizes, threads, [0]))
     try:
         yield builder
     finally:
@@ -88,6 +91,11 @@ def target_being_compiled_for() -> str | None:
 def current_warps() -> int | None:
     """The number of warps of a program in a warp-level kernel; None in any other kernel."""
     return _require().warps
+
+
+def current_threads() -> int:
+    """How many of the machine's threads run a program."""
+    return _require().threads
 
 
 def is_debugging() -> bool:

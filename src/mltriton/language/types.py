@@ -47,7 +47,7 @@ class dtype:  # noqa: N801 - upstream's name
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
         if cls is dtype and len(args) + len(named) == 1:  # As programs say it: tl.dtype("fp32"), which is tl.float32,
-            return cast(Self, _known(*args, **named))  # since launches know a constant by what it is.
+            return cast(Self, _known(*map(unwrap, args), **named))  # since launches know a constant by what it is.
         return super().__new__(cls)
 
     def __init__(self, name: str, short: str | None = None, bits: int = 0, mantissa: int | None = None) -> None:

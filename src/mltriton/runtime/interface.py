@@ -68,25 +68,48 @@ class Described:
         """The parameters: `num`, `name`, `is_constexpr`, `is_const`, `do_not_specialize`, ..."""
         return list(self.parameters)
 
+    def get_capture_scope(self) -> dict[str, Any]:
+        """The names that the function sees: those of its module, and above them those it closes over."""
+        captured = zip(self.fn.__code__.co_freevars, self.fn.__closure__ or (), strict=True)
+        return self.__globals__ | {name: cell.cell_contents for name, cell in captured}
+
     @property
     def src(self) -> str:
         """The text from `def` on, not indented."""
         return self.__dict__.get("_src") or self.source.undecorated
 
-    @property
+    @cached_property
     def raw_src(self) -> list[str]:
         """The lines as they stand in the file, decorators included."""
         return self.source.text.splitlines(keepends=True)
 
     @property
     def file_name(self) -> str:
-        """The file."""
+        """The file; programs that make a kernel's text themselves say here, and below, where it is from."""
         return self.source.file
+
+    @file_name.setter
+    def file_name(self, name: str) -> None:
+        self.source.file = name
 
     @property
     def starting_line_number(self) -> int:
         """The line of the first decorator, from 1."""
         return self.source.first_line
+
+    @starting_line_number.setter
+    def starting_line_number(self, line: int) -> None:
+        self.source.move_to(line)
+
+    @cached_property
+    def def_file_line_number(self) -> int:
+        """The line of `def`, from 1."""
+        return self.source.tree.lineno
+
+    @cached_property
+    def def_file_col_number(self) -> int:
+        """The column of `def`, from 0."""
+        return self.source.tree.col_offset
 
     @property
     def device_caches(self) -> dict[int, tuple[dict[Any, Any], dict[Any, Any], Any, Any, None]]:

@@ -103,6 +103,16 @@ def test_arrays_of_sequences_belong_together() -> None:
     assert (pairs[:, 1] * values["BT"] < lengths[pairs[:, 0]]).all()
 
 
+def test_functions_are_looked_at_once_a_call_whatever_they_are_given() -> None:
+    """Twelve arguments through seven functions are 12**7 ways to the store."""
+    names = ", ".join(["out", *(f"a{i}" for i in range(11))])
+    text = HEAD + f"def f0({names}):\n    tl.store(out + a0, a1)\n"
+    text += "".join(f"\n\n@triton.jit\ndef f{i + 1}({names}):\n    f{i}({names})\n" for i in range(7))
+    functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+    roles = roles_of(functions["f7"], functions)
+    assert set(roles.pointers) == roles.stored == {"out"}
+
+
 def test_a_call_that_no_input_reaches_is_not_proven() -> None:
     text = VARLEN.replace(
         "    tl.store(o",

@@ -1,7 +1,52 @@
-"""`tl.extra.cuda` (and `hip`, `intel`): where kernels written for one vendor find `libdevice`."""
+"""`tl.extra.cuda` (and `hip`, `intel`): where kernels written for one vendor find `libdevice`, and ask for threads.
+
+What such kernels ask of a program's threads is answered for every machine: on a CPU one thread runs a program. Launches
+run one after the other, so that a program never begins before those in front of its launch have ended.
+"""
 
 from __future__ import annotations
 
+from mltriton.language import types
+from mltriton.language.assembly import inline_asm_elementwise
+from mltriton.language.building import builtin, current_threads
+from mltriton.language.constants import constexpr
 from mltriton.language.extra import libdevice as libdevice
+from mltriton.language.tensor import tensor
 
-__all__ = ["libdevice"]
+__all__ = ["gdc_launch_dependents", "gdc_wait", "globaltimer", "libdevice", "num_threads", "num_warps", "smid"]
+
+_THREADS_OF_A_WARP = 32
+
+
+@builtin
+def num_threads() -> constexpr:
+    """How many threads run each program, a constant."""
+    return constexpr(current_threads())
+
+
+@builtin
+def num_warps() -> constexpr:
+    """How many times 32 threads run each program, a constant; at least 1."""
+    return constexpr(max(current_threads() // _THREADS_OF_A_WARP, 1))
+
+
+@builtin
+def gdc_wait() -> None:
+    """Wait for the launches that this one depends on: they have ended."""
+
+
+@builtin
+def gdc_launch_dependents() -> None:
+    """Let launches begin that depend on this one: they begin when it has ended."""
+
+
+@builtin
+def globaltimer() -> tensor:
+    """The nanoseconds of an NVIDIA GPU's clock (int64); `AssemblyError` elsewhere."""
+    return inline_asm_elementwise("mov.u64 $0, %globaltimer;", "=l", [], types.int64, False, 1)
+
+
+@builtin
+def smid() -> tensor:
+    """The multiprocessor of an NVIDIA GPU that runs the program (int32); `AssemblyError` elsewhere."""
+    return inline_asm_elementwise("mov.u32 $0, %smid;", "=r", [], types.int32, False, 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, cast
@@ -70,8 +70,9 @@ def roles_of(function: ast.FunctionDef, functions: Functions | None = None) -> R
     roles.wide = _wide(function) & set(roles.pointers)
     for node in ast.walk(function):
         _look(node, roles)
-        for outer, inner in _passed(node, functions):
-            called = roles_of(functions[_called(node)], {**functions, function.name: _NOTHING})
+        passed = _passed(node, functions)
+        called = roles_of(functions[_called(node)], {**functions, function.name: _NOTHING}) if passed else Roles()
+        for outer, inner in passed:
             for own, theirs in ((roles.blocks, called.blocks), (roles.flags, called.flags)):
                 own |= {outer} & roles.constants if inner in theirs else set()
             for own, theirs in ((roles.strides, called.strides), (roles.extents, called.extents)):
@@ -122,6 +123,18 @@ def _passed(node: ast.AST, functions: Functions) -> list[tuple[str, str]]:
     names = [each.arg for each in [*function.args.posonlyargs, *function.args.args]]
     pairs = [*zip(node.args, names, strict=False), *((each.value, each.arg or "") for each in node.keywords)]
     return [(root, name) for value, name in pairs if (root := _root(value)) is not None]
+
+
+def _through(
+    names_of: Callable[[ast.FunctionDef, Functions], set[str]],
+    node: ast.AST,
+    function: ast.FunctionDef,
+    functions: Functions,
+) -> set[str]:
+    """Names that a call passes to parameters that an analysis names; asked once a call, whatever it passes."""
+    passed = _passed(node, functions)
+    inner = names_of(functions[_called(node)], {**functions, function.name: _NOTHING}) if passed else set[str]()
+    return {outer for outer, name in passed if name in inner}
 
 
 def _look(node: ast.AST, roles: Roles) -> None:
@@ -189,10 +202,7 @@ def _units(function: ast.FunctionDef, functions: Functions) -> set[str]:
     for node in ast.walk(function):
         if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "make_block_ptr":
             found |= _contiguous(node, tuples)
-        passed = _passed(node, functions)
-        if passed:
-            inner = _units(functions[_called(node)], {**functions, function.name: _NOTHING})
-            found |= {outer for outer, name in passed if name in inner}
+        found |= _through(_units, node, function, functions)
     return found
 
 
@@ -225,9 +235,7 @@ def _pointed(function: ast.FunctionDef, functions: Functions) -> set[str]:
     found: set[str] = set()
     aliases: list[tuple[str, str]] = []
     for node in ast.walk(function):
-        for outer, inner in _passed(node, functions):
-            if inner in _pointed(functions[_called(node)], {**functions, function.name: _NOTHING}):
-                found.add(outer)
+        found |= _through(_pointed, node, function, functions)
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func).split(".")[-1]
             first = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "base"), None)
@@ -273,9 +281,7 @@ def _stored(function: ast.FunctionDef, functions: Functions) -> set[str]:
     found: set[str] = set()
     made = _made(function)
     for node in ast.walk(function):
-        for outer, inner in _passed(node, functions):
-            if inner in _stored(functions[_called(node)], {**functions, function.name: _NOTHING}):
-                found.add(outer)
+        found |= _through(_stored, node, function, functions)
         if isinstance(node, ast.Call) and node.args and ast.unparse(node.func).split(".")[-1] == "store":
             root = _root(node.args[0]) or ""
             found.add(made.get(root, root))
