@@ -155,6 +155,58 @@ def test_mistakes(text, rules, language, error, said):
 
 
 @triton.jit
+def count(counters, out, B: tl.constexpr):
+    """Nobody takes the first three; the others are alike."""
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    text: tl.constexpr = """movl $$1, $0
+        lock xaddl $0, ($1)"""
+    rules: tl.constexpr = "=&r,r,~{memory}"
+    before = tl.load(counters + i)
+    for _ in range(3):
+        tl.inline_asm_elementwise(text, rules, [counters + i], tl.int32, is_pure=False, pack=1)
+    a = tl.inline_asm_elementwise(text, rules, [counters + i], tl.int32, is_pure=False, pack=1)
+    b = tl.inline_asm_elementwise(text, rules, [counters + i], tl.int32, is_pure=False, pack=1)
+    tl.store(out + i, 1000 * before + 100 * a + 10 * b + tl.load(counters + i))
+
+
+@triton.jit
+def count_alone(counter):
+    tl.inline_asm_elementwise("lock incl ($1)", "=r,r,~{memory}", [counter], tl.int32, is_pure=False, pack=1)
+
+
+@x86
+def test_a_fragment_that_is_not_pure_runs_each_time_and_in_order():
+    counters, out = np.ones(256, np.int32), np.zeros(256, np.int32)
+    count[(2,)](counters, out, 128)
+    np.testing.assert_array_equal(counters, 6)
+    np.testing.assert_array_equal(out, 1000 + 400 + 50 + 6)
+    counters[0] = 0
+    count_alone[(7,)](counters)
+    assert counters[0] == 7
+
+
+@triton.jit
+def volatile_pairs(first, second, x, B: tl.constexpr):
+    i = tl.arange(0, B)
+    text: tl.constexpr = """movl $2, $0
+        notl $0
+        leal 1($2), $1"""
+    a, b = tl.inline_asm_elementwise(
+        text, "=&r,=&r,r", [tl.load(x + i)], dtype=(tl.int32, tl.int32), is_pure=False, pack=1
+    )
+    tl.store(first + i, a)
+    tl.store(second + i, tl.sum(b, 0) + b)
+
+
+@x86
+def test_a_fragment_that_is_not_pure_gives_all_its_results():
+    x = RNG.integers(-99, 99, 64).astype(np.int32)
+    second = np.zeros_like(x)
+    np.testing.assert_array_equal(both(volatile_pairs, (1,), np.zeros_like(x), second, x, 64), ~x)
+    np.testing.assert_array_equal(second, (x + 1).sum() + x + 1)
+
+
+@triton.jit
 def packed(out, x, KIND: tl.constexpr, PACK: tl.constexpr):
     tl.store(out, tl.inline_asm_elementwise("nop", "=r,r", [tl.load(x)], KIND, True, PACK))
 

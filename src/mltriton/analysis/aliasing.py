@@ -20,7 +20,8 @@ from mltriton.records import NamedTuple
 
 GLOBAL_READS = (tt.Load, tt.DescriptorLoad, ttng.AsyncTMACopyGlobalToLocal)
 GLOBAL_WRITES = (tt.Store, tt.DescriptorStore, tt.AtomicRMW, tt.AtomicCAS, ttng.AsyncTMACopyLocalToGlobal)
-WRITES = (*GLOBAL_WRITES, ttg.LocalStore)
+WRITES = (*GLOBAL_WRITES, ttg.LocalStore, tt.VolatileAsm)
+ORDERING = (tt.AtomicRMW, tt.AtomicCAS, tt.VolatileAsm)
 SHARED = (ttg.LocalLoad, ttg.LocalGather, ttg.LocalStore)
 SAME_POINTER = (tt.ExpandDims, tt.Broadcast, tt.Trans, ttg.ConvertLayout)
 MADE_POINTERS = (tt.MakeTensorPtr, tt.MakeTensorDesc, tt.Advance, ttng.TensorMap)
@@ -88,6 +89,8 @@ def pointee(pointer: Value) -> Type:
 
 def same_places(a: Operation, b: Operation) -> bool:
     """Whether two accesses touch the same element for the same index, if their parameters are the same array."""
+    if isinstance(a, tt.VolatileAsm) or isinstance(b, tt.VolatileAsm):
+        return False
     if isinstance(a, SHARED) or isinstance(b, SHARED):
         return isinstance(a, SHARED) and isinstance(b, SHARED) and is_same_window(a.memory, b.memory)
     if _same_indices(a, b) and offsets_of(pointer_of(a)) == offsets_of(pointer_of(b)):
@@ -153,8 +156,10 @@ def _varying(access: Operation) -> frozenset[tuple[object, tuple[object, ...]]]:
 
 def may_alias(load: Operation, write: Operation) -> bool:
     """Whether a write may change what a load reads. Two parameters are the same array only where both are accessed at
-    the same index of a block (docs/architecture.md, "Semantics").
+    the same index of a block (docs/architecture.md, "Semantics"). Nobody knows what assembly does.
     """
+    if isinstance(load, tt.VolatileAsm) or isinstance(write, tt.VolatileAsm):
+        return True
     if isinstance(load, SHARED) or isinstance(write, SHARED):
         return isinstance(load, SHARED) and isinstance(write, SHARED) and _windows_meet(load.memory, write.memory)
     a, b = argument_of(pointer_of(load)), argument_of(pointer_of(write))
@@ -167,6 +172,8 @@ def through_other_parameter(load: Operation, write: Operation) -> bool:
     """Whether two accesses of global memory have different parameters: then a warp writes only where it reads itself,
     if they are the same array.
     """
+    if isinstance(load, tt.VolatileAsm) or isinstance(write, tt.VolatileAsm):
+        return False
     if isinstance(load, SHARED) or isinstance(write, SHARED):
         return False
     a, b = argument_of(pointer_of(load)), argument_of(pointer_of(write))
@@ -182,12 +189,12 @@ def writes_in(op: Operation) -> list[Operation]:
 
 def waits_for_programs(op: Operation) -> bool:
     """Whether an operation may order memory between programs: what was loaded before it may be another's to change."""
-    return any(isinstance(inner, tt.AtomicRMW | tt.AtomicCAS) and not _only_adds(inner) for inner in op.walk())
+    return any(isinstance(inner, ORDERING) and not _only_adds(inner) for inner in op.walk())
 
 
-def _only_adds(op: tt.AtomicRMW | tt.AtomicCAS) -> bool:
+def _only_adds(op: tt.AtomicRMW | tt.AtomicCAS | tt.VolatileAsm) -> bool:
     """Whether an update orders nothing: it is relaxed, and nobody learns what was there before."""
-    return op.sem == "relaxed" and not op.result.users
+    return not isinstance(op, tt.VolatileAsm) and op.sem == "relaxed" and not op.result.users
 
 
 def reads_in(op: Operation) -> list[Operation]:

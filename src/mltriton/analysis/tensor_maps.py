@@ -233,7 +233,9 @@ class TensorMaps:
         parameters that may be the same array as far as the program shows.
         """
         if waits_for_programs(self.function):
-            raise NotRegular("the program has atomic operations, which may order memory between programs")
+            raise NotRegular(
+                "the program has atomic operations or assembly with effects, which may order memory between programs"
+            )
         others, apart = GLOBAL_WRITES if isinstance(op, tt.Load | tt.DescriptorLoad) else GLOBAL_READS, set[Value]()
         for other in self._accesses:
             if isinstance(other, others):

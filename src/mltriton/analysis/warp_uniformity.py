@@ -279,6 +279,7 @@ SOURCES: dict[type[Operation], Callable[..., Fact]] = {
     ttg.CrossWarpScan: _own,
     tt.AtomicRMW: _own,
     tt.AtomicCAS: _own,
+    tt.VolatileAsm: _own,
 }
 
 FLOW: dict[type[Operation], Callable[..., None]] = {

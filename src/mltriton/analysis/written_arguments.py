@@ -1,7 +1,8 @@
 """Which pointer parameters of a kernel are written through.
 
 Level: tt. Takes a module; gives the positions of the parameters whose memory a store, an atomic or a descriptor store
-may reach. Conservative: a pointer that is computed from two parameters counts for both.
+may reach, and of those that assembly with effects gets. Conservative: a pointer that is computed from two parameters
+counts for both.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ def written_arguments(module: Module) -> frozenset[int]:
 def written_parameters(function: tt.Func) -> frozenset[int]:
     """Positions of the parameters that a function may write through."""
     written = [getattr(op, _WRITTEN[type(op)]) for op in function.walk() if type(op) in _WRITTEN]
+    written += [source for op in function.walk() if isinstance(op, tt.VolatileAsm) for source in op.sources]
     arguments = function.body.block.arguments
     return frozenset(arguments.index(value) for value in reached(written, _sources) if value in arguments)
 

@@ -16,7 +16,7 @@ from mltriton.ir.verifier import verify
 from mltriton.records import NamedTuple
 
 # Names of ours that upstream has not, and what is nearest.
-_NAMES: dict[type[Operation], str] = {tt.InlineAsm: "tt.elementwise_inline_asm"}
+_NAMES: dict[type[Operation], str] = dict.fromkeys((tt.InlineAsm, tt.VolatileAsm), "tt.elementwise_inline_asm")
 
 
 class context:  # noqa: N801 - upstream's name

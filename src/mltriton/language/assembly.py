@@ -1,8 +1,8 @@
 """`tl.inline_asm_elementwise`: machine code of the target's own on the elements of blocks.
 
 Takes text that belongs to one machine (on the CPU x86 or ARM assembly, as LLVM reads it), or text in LLVM's language,
-and blocks, which broadcast. Each result of each of `pack` neighbouring elements is an operation of its own; LLVM makes
-one of those that are alike, so the fragment must give the same for the same elements.
+and blocks, which broadcast. Each result of each of `pack` neighbouring elements of a pure fragment is an operation of
+its own; LLVM makes one of those that are alike. A fragment that is not pure is one operation, which stays where it is.
 Source: upstream's function of that name; the constraints are those of LLVM's inline assembly.
 """
 
@@ -43,9 +43,10 @@ def inline_asm_elementwise(
 
     `constraints` are LLVM's ("=r,r,r": results first). `pack` neighbouring elements of every argument are passed at
     once: those of less than 32 bits together in registers of up to 32, the first in the lowest bits; the others in a
-    register each. `is_pure` is taken as given: a fragment that is not pure may still run more or less often than there
-    are elements. With `language="llvm"`, `asm` is the body of a function in LLVM's language of `%0`, `%1`, ... (the
-    packed elements one by one) that ends in `ret` (a struct where there are several results), and `constraints` is "".
+    register each. A fragment that is not `is_pure` runs even if nobody takes its results, in the order of the program;
+    where lanes or warps hold the same element each of them runs it. With `language="llvm"`, `asm` is the body of a
+    function in LLVM's language of `%0`, `%1`, ... (the packed elements one by one) that ends in `ret` (a struct where
+    there are several results), and `constraints` is "".
     Raises `OptionError`, `ShapeMismatchError`, `TypeMismatchError`; `AssemblyError` when it is compiled for a machine
     whose assembly it is not.
     """
@@ -61,7 +62,8 @@ def inline_asm_elementwise(
     wanted = [_result(item) for item in (cast("Sequence[object]", given) if is_listed else (given,))]
     shape = blocks[0].type.shape if blocks else ()
     parts = _parts(blocks, count)
-    made = _emit(parts, wanted, count, {"assembly": text, "constraints": rules, "is_llvm": kind == "llvm"})
+    emit = _emit if unwrap(is_pure) else _emit_once
+    made = emit(parts, wanted, count, {"assembly": text, "constraints": rules, "is_llvm": kind == "llvm"})
     results = [together(made[at : at + count], shape) if shape else made[at] for at in range(0, len(made), count)]
     return tuple(results) if is_listed else results[0]
 
@@ -99,20 +101,35 @@ def _parts(blocks: Sequence[tensor], count: int) -> list[tensor]:
 
 
 def _emit(parts: Sequence[tensor], wanted: Sequence[dtype], count: int, attributes: dict[str, Any]) -> list[tensor]:
-    """Each element of each result."""
-    gives = ArrayAttr(tuple(TypeAttr(kind.to_ir()) for kind in wanted))
-    handles = [part.handle for part in parts]
+    """Each element of each result, by an operation of its own."""
+    handles, attributes = [part.handle for part in parts], {**attributes, "gives": _gives(wanted), "packed": count}
     made: list[tensor] = []
-    for number, kind in enumerate(kind for kind in wanted for _ in range(count)):
-        whole = parts[0].type.with_element(kind) if parts else kind
-        handle = current().emit(
-            tt.InlineAsm,
-            handles,
-            result_types=[whole.to_ir()],
-            gives=gives,
-            number=number,
-            packed=count,
-            **attributes,
-        )
-        made.append(tensor(handle, whole))
+    for number, kind in enumerate(_kinds(parts, wanted, count)):
+        handle = current().emit(tt.InlineAsm, handles, result_types=[kind.to_ir()], number=number, **attributes)
+        made.append(tensor(handle, kind))
     return made
+
+
+def _emit_once(
+    parts: Sequence[tensor], wanted: Sequence[dtype], count: int, attributes: dict[str, Any]
+) -> list[tensor]:
+    """The same by one operation."""
+    kinds = _kinds(parts, wanted, count)
+    op = current().create(
+        tt.VolatileAsm,
+        [part.handle for part in parts],
+        result_types=[kind.to_ir() for kind in kinds],
+        gives=_gives(wanted),
+        packed=count,
+        **attributes,
+    )
+    return [tensor(result, kind) for result, kind in zip(op.results, kinds, strict=True)]
+
+
+def _gives(wanted: Sequence[dtype]) -> ArrayAttr:
+    return ArrayAttr(tuple(TypeAttr(kind.to_ir()) for kind in wanted))
+
+
+def _kinds(parts: Sequence[tensor], wanted: Sequence[dtype], count: int) -> list[Any]:
+    """The type of each result."""
+    return [parts[0].type.with_element(kind) if parts else kind for kind in wanted for _ in range(count)]

@@ -77,6 +77,7 @@ module {
     }) : (tensor<16x4xf32>) -> tensor<16x4xf32>
     %10 = tt.mulhiui %6, %6 : i32
     %asm = tt.inline_asm "leal 1($1), $0" "=r,r" {gives = [i32]} %10 : i32 -> i32
+    %effect, %effect_0 = tt.volatile_asm "xchgl $0, $1" "=r,=r,0,1" {gives = [i32, i32]} %10, %10 : i32, i32 -> i32, i32
     %11 = tt.clampf %c, %8, %0, propagateNan = all : tensor<16x4xf32>
     tt.return
   }

@@ -290,6 +290,28 @@ def test_inline_assembly_is_ptx(kind: str) -> None:
     np.testing.assert_array_equal(y, wanted(x).astype(dtype))
 
 
+@triton.jit
+def counted(counters, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Nobody takes the first three; the others are alike; the last is of 16-bit numbers, two at a time."""
+    at = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    text: tl.constexpr = "atom.relaxed.gpu.global.add.u32 $0, [$1], 1;"
+    for _ in range(3):
+        tl.inline_asm_elementwise(text, "=r,l", [counters + at], tl.int32, is_pure=False, pack=1)
+    a = tl.inline_asm_elementwise(text, "=r,l", [counters + at], tl.int32, is_pure=False, pack=1)
+    b = tl.inline_asm_elementwise(text, "=r,l", [counters + at], tl.int32, is_pure=False, pack=1)
+    both: tl.constexpr = "{ not.b32 $0, $2; mov.b32 $1, $2; }"
+    small = tl.load(counters + at).to(tl.int16)
+    c, d = tl.inline_asm_elementwise(both, "=r,=r,r", [small], (tl.int16, tl.int16), is_pure=False, pack=2)
+    tl.store(out + at, 1000 * a + 100 * b + 10 * d.to(tl.int32) - c.to(tl.int32))
+
+
+def test_assembly_that_is_not_pure_runs_each_time_and_in_order() -> None:
+    counters, out = np.ones((16, 32), np.int32), np.zeros((16, 32), np.int32)
+    counted[(1,)](counters, out, 16, 32, target="cuda:90")
+    np.testing.assert_array_equal(counters, 6)
+    np.testing.assert_array_equal(out, 4000 + 500 + 60 + 7)
+
+
 def run_language(tests: list[str], cache: Path, *options: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, "--target", "cuda:90"]
     environment = os.environ | {"MLTRITON_CACHE_DIR": str(cache)}

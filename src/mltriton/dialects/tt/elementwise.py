@@ -5,10 +5,21 @@ from __future__ import annotations
 from mltriton.dialects.arith import Cast, Elementwise, FloatBinary, FloatUnary, IntegerBinary
 from mltriton.ir.checks import between, keeps_width, on_floats, one_type
 from mltriton.ir.definition import attribute, boolean, enum, integer, operand, string, variadic
-from mltriton.ir.operation import Operation
+from mltriton.ir.operation import ALIKE, Operation
 from mltriton.ir.types import FloatType, IntegerType, PointerType
 
-__all__ = ["Bitcast", "ClampF", "FpToFp", "InlineAsm", "IntToPtr", "MulhiUI", "PreciseDivF", "PreciseSqrt", "PtrToInt"]
+__all__ = [
+    "Bitcast",
+    "ClampF",
+    "FpToFp",
+    "InlineAsm",
+    "IntToPtr",
+    "MulhiUI",
+    "PreciseDivF",
+    "PreciseSqrt",
+    "PtrToInt",
+    "VolatileAsm",
+]
 
 
 class Bitcast(Cast, name="tt.bitcast"):
@@ -81,5 +92,19 @@ class InlineAsm(Operation, name="tt.inline_asm", pure=True, elementwise=True):
     constraints = string()
     gives = attribute()
     number = integer(0)
+    packed = integer(1)
+    is_llvm = boolean()
+
+
+class VolatileAsm(Operation, name="tt.volatile_asm", reads=True, writes=True, encodings=ALIKE):
+    """`tt.volatile_asm "mov.u32 $0, %clock;" "=r" {gives = [i32]} -> i32`: a fragment that has effects or does not give
+    the same each time. The results are all that it gives: `packed` of the first type, as many of the second, ...
+    """
+
+    syntax = "$assembly $constraints attr-dict ($sources^ `:` type($sources))? `->` type(results)"
+    sources = variadic()
+    assembly = string()
+    constraints = string()
+    gives = attribute()
     packed = integer(1)
     is_llvm = boolean()

@@ -24,28 +24,31 @@ if TYPE_CHECKING:
     from mltriton.targets.llvm.inline_assembly import Fragment
 
 
-def inline_asm(op: tt.InlineAsm) -> Handler:
+def inline_asm(op: tt.InlineAsm | tt.VolatileAsm) -> Handler:
     """The fragment on one element after the other."""
     from mltriton.targets.llvm.inline_assembly import fragment_of  # Few programs need it.
 
     fragment = fragment_of(op)
     if any(isinstance(kind, PointerType) for kind in (*fragment.takes, *fragment.gives)):
         raise ExecutionError("assembly with pointers runs only as machine code", hint="Run the kernel on the CPU.")
-    number, kind = op.number, element_type(op.result.type)
+    numbers = tuple(range(len(op.results))) if isinstance(op, tt.VolatileAsm) else (op.number,)
+    kinds = [element_type(result.type) for result in op.results]
 
-    def call(warp: Warp, *values: Array) -> Array:
+    def call(warp: Warp, *values: Array) -> Any:
         given = [np.ascontiguousarray(encode(v, t)) for v, t in zip(values, fragment.takes, strict=True)]
-        found = np.empty(np.shape(values[0]) if values else (), memory_dtype(kind))
-        addresses = [array.ctypes.data for array in (*given, found)]
-        _machine_code(fragment, number)((ctypes.c_void_p * len(addresses))(*addresses), found.size)
-        return decode(found, kind)[()]
+        shape = np.shape(values[0]) if values else ()
+        found = [np.empty(shape, memory_dtype(kind)) for kind in kinds]
+        addresses = [array.ctypes.data for array in (*given, *found)]
+        _machine_code(fragment, numbers)((ctypes.c_void_p * len(addresses))(*addresses), found[0].size)
+        made = [decode(array, kind)[()] for array, kind in zip(found, kinds, strict=True)]
+        return made[0] if len(made) == 1 else made
 
     return call
 
 
 @cache
-def _machine_code(fragment: Fragment, number: int) -> Callable[[Any, int], None]:
-    """A function of a table of addresses (arguments, then the result) and the number of elements."""
+def _machine_code(fragment: Fragment, numbers: tuple[int, ...]) -> Callable[[Any, int], None]:
+    """A function of a table of addresses (arguments, then the results of these numbers) and the number of elements."""
     from mltriton.runtime.native.objects import load_object  # Few programs need it.
     from mltriton.targets.llvm.inline_assembly import SECONDS, check, over_arrays
     from mltriton.targets.llvm.isolation import compile_isolated
@@ -54,10 +57,10 @@ def _machine_code(fragment: Fragment, number: int) -> Callable[[Any, int], None]
     triple, cpu, flags = host_machine()
     machine = Machine(triple, cpu, ",".join(f"+{flag}" for flag, has in flags.items() if has))
     check(fragment, machine)
-    loaded = load_object(compile_isolated(over_arrays(fragment, number, machine), machine, SECONDS), ["apply"])
+    loaded = load_object(compile_isolated(over_arrays(fragment, numbers, machine), machine, SECONDS), ["apply"])
     _loaded.append(loaded)
     return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(loaded.addresses["apply"])
 
 
 _loaded: list[object] = []  # kept: functions are called for as long as the process lives
-TABLE: Table = {tt.InlineAsm: inline_asm}
+TABLE: Table = {tt.InlineAsm: inline_asm, tt.VolatileAsm: inline_asm}

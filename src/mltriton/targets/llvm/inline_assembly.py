@@ -1,4 +1,4 @@
-"""Fragments of assembly or of LLVM's language (`tt.inline_asm`), run on one element after the other.
+"""Fragments of assembly or of LLVM's language (`tt.inline_asm`, `tt.volatile_asm`), run on one element after the other.
 
 Level: intrinsic -> llvm. Packed elements of less than 32 bits share a register, the first in the lowest bits; floats of
 16 and 8 bits are integers to assembly, `half` and `bfloat` to LLVM's language. Guarantees: on x86 every fragment counts
@@ -32,7 +32,9 @@ _FLOATS = {F16: "half", BF16: "bfloat"}
 
 
 class Fragment(NamedTuple):
-    """What a `tt.inline_asm` says; `takes` are the types of its operands, `gives` those of its results."""
+    """What a `tt.inline_asm` or, `is_volatile`, a `tt.volatile_asm` says; `takes` are the types of its operands,
+    `gives` those of its results.
+    """
 
     text: str
     constraints: str
@@ -40,6 +42,7 @@ class Fragment(NamedTuple):
     gives: tuple[IRType, ...]
     packed: int
     is_llvm: bool
+    is_volatile: bool = False
 
     def emit(self, module: Module, function: Function, values: Sequence[Value], *, is_x86: bool) -> list[Value]:
         """The elements of each result, of scalars."""
@@ -58,7 +61,7 @@ class Fragment(NamedTuple):
             for _ in range(self.packed // count)
         ]
         rules = ",".join([*filter(None, [self.constraints.replace(" ", "")]), *(_FLAGS if is_x86 else ())])
-        made = iter(function.assembly(_escaped(self.text), rules, results, *registers, pure=True))
+        made = iter(function.assembly(_escaped(self.text), rules, results, *registers, pure=not self.is_volatile))
         found: list[Value] = []
         for shape in shapes:
             count = _together(shape, self.packed)
@@ -76,20 +79,21 @@ class Fragment(NamedTuple):
         module.define(name, f"define internal {result} @{name}({listed}) alwaysinline #0 {{\nentry:\n{self.text}\n}}")
         arguments = [function.bitcast(value, kind) for value, kind in zip(values, takes, strict=True)]
         call = f"call {result} @{name}({', '.join(map(str, arguments))})"
+        make = function.emit if self.is_volatile else function.pure
         if len(every) == 1:
-            found = [function.pure(call, every[0])]
+            found = [make(call, every[0])]
         else:
-            whole = function.pure(call, VOID).text
+            whole = make(call, VOID).text
             found = [function.pure(f"extractvalue {result} {whole}, {i}", kind) for i, kind in enumerate(every)]
         plain = [vector(element_name(kind), 1) for kind in self.gives for _ in range(self.packed)]
         return [function.bitcast(value, kind) for value, kind in zip(found, plain, strict=True)]
 
 
-def fragment_of(op: tt.InlineAsm) -> Fragment:
+def fragment_of(op: tt.InlineAsm | tt.VolatileAsm) -> Fragment:
     """The fragment of an operation."""
     gives = tuple(cast(TypeAttr, kind).type for kind in cast(ArrayAttr, op.gives).elements)
     takes = tuple(element_type(source.type) for source in op.sources)
-    return Fragment(op.assembly, op.constraints, takes, gives, op.packed, op.is_llvm)
+    return Fragment(op.assembly, op.constraints, takes, gives, op.packed, op.is_llvm, isinstance(op, tt.VolatileAsm))
 
 
 @cache
@@ -114,22 +118,23 @@ def alone(fragment: Fragment, *, is_x86: bool) -> str:
     return module.text
 
 
-def over_arrays(fragment: Fragment, number: int, machine: Machine) -> str:
-    """A module with `void apply(ptr table, i64 n)`: one result for the elements of arrays, whose addresses (those of
-    the arguments, then that of the result) are in the table.
+def over_arrays(fragment: Fragment, numbers: Sequence[int], machine: Machine) -> str:
+    """A module with `void apply(ptr table, i64 n)`: the results of these numbers for the elements of arrays, whose
+    addresses (those of the arguments, then those of the results) are in the table.
     """
     module = Module()
     function = module.function("apply", VOID, [("table", PTR), ("n", I64)], linkage="")
     table, count = function.parameters
     takes = [vector(element_name(kind), 1) for kind in fragment.takes]
-    arrays = [function.load(PTR, function.gep(table, i, PTR)) for i in range(len(takes) + 1)]
+    arrays = [function.load(PTR, function.gep(table, i, PTR)) for i in range(len(takes) + len(numbers))]
     with function.loop(0, count) as loop:
         given = [
             function.load(kind, function.gep(array, loop.index, kind))
-            for kind, array in zip(takes, arrays[:-1], strict=True)
+            for kind, array in zip(takes, arrays, strict=False)
         ]
-        found = fragment.emit(module, function, given, is_x86=_is_x86(machine))[number]
-        function.store(found, function.gep(arrays[-1], loop.index, found.type))
+        made = fragment.emit(module, function, given, is_x86=_is_x86(machine))
+        for number, array in zip(numbers, arrays[len(takes) :], strict=True):
+            function.store(made[number], function.gep(array, loop.index, made[number].type))
         loop.yield_()
     function.ret()
     return module.text

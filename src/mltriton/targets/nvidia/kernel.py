@@ -27,8 +27,9 @@ RULES: Rules = {
     **wgmma.RULES,
     **tensor_copies.RULES,
     **specialization.RULES,
+    **inline_assembly.RULES,
 }
-ELEMENTS: Rules = {**rules.ELEMENTS, **math.RULES, **inline_assembly.RULES}
+ELEMENTS: Rules = {**rules.ELEMENTS, **math.RULES, **inline_assembly.ELEMENTS}
 
 
 def lower(module: Module, device: Device) -> Lowered:

@@ -41,8 +41,8 @@ def _reduce(op: tt.Reduce) -> Member:
     return ReduceRow(op, {}) if op.axis == last else ReduceColumns(op, {})
 
 
-def _atomic(op: tt.AtomicRMW | tt.AtomicCAS) -> Member | None:
-    return Atomic(op, None) if isinstance(op.results[0].type, TensorType) else None
+def _atomic(op: tt.AtomicRMW | tt.AtomicCAS | tt.VolatileAsm) -> Member | None:
+    return Atomic(op) if isinstance(op.results[0].type, TensorType) else None
 
 
 def _assertion(op: tt.Assert) -> Member | None:
@@ -73,6 +73,7 @@ MEMBERS: dict[type[Operation], Callable[[Any], Member | None]] = {
     tt.Reduce: _reduce,
     tt.AtomicRMW: _atomic,
     tt.AtomicCAS: _atomic,
+    tt.VolatileAsm: _atomic,
     tt.Assert: _assertion,
     ttig.Prefetch: _prefetch,
     ttg.LocalStore: _shared_store,

@@ -14,7 +14,7 @@ from mltriton.dialects import tile, tt
 from mltriton.ir.attributes import Attribute, DenseArrayAttr, StringAttr
 from mltriton.ir.location import Location
 from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import I32, TensorType, shape_of
+from mltriton.ir.types import I32, TensorType, element_type, shape_of
 from mltriton.passes.intrinsic.tile_loops import accesses
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 from mltriton.passes.intrinsic.tile_loops.footprints import Coordinates
@@ -193,16 +193,14 @@ class StoreBlock(Member):
 
 
 class Atomic(Member):
-    """Atomic updates; old values go to a tile where they are used."""
+    """Atomic updates, or assembly with effects; results go to tiles where they are used."""
 
     is_effect = True
 
-    def __init__(self, op: tt.AtomicRMW | tt.AtomicCAS, save: Tile | None) -> None:
+    def __init__(self, op: tt.AtomicRMW | tt.AtomicCAS | tt.VolatileAsm) -> None:
         super().__init__(cast(TensorType, op.results[0].type).shape, op.loc)
         self.op = self.whole = op
-        self.produces = [op.results[0]]
-        if save is not None:
-            self.saves = {op.results[0]: save}
+        self.produces = list(op.results)
 
     @property
     def store(self) -> Operation:
@@ -217,16 +215,17 @@ class Atomic(Member):
     def commit(
         self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
     ) -> Accumulators:
-        op, result = self.op, self.op.results[0]
-        element = cast(TensorType, result.type).element
+        op, types = self.op, [element_type(result.type) for result in self.op.results]
         if all(is_uniform(coordinate) for coordinate in index):
-            operands, type = [e.arithmetic.scalar(form) for form in forms], element
+            operands = [e.arithmetic.scalar(form) for form in forms]
         else:
-            operands, type = [e.arithmetic.chunk(form, lanes) for form in forms], e.emitter.chunk_type(element, lanes)
-        made = e.emitter.insert(op.__class__(operands, (type,), op.attributes, (), op.loc, op.segments))
-        form = Vector(made.results[0]) if isinstance(type, TensorType) else e.arithmetic.wrap(made.results[0])
-        e.define(result, index, lanes, form)
-        save_chunk(e, self.saves.get(result), index, form, lanes)
+            operands = [e.arithmetic.chunk(form, lanes) for form in forms]
+            types = [e.emitter.chunk_type(element, lanes) for element in types]
+        made = e.emitter.insert(op.__class__(operands, types, op.attributes, (), op.loc, op.segments))
+        for result, value in zip(op.results, made.results, strict=True):
+            form = Vector(value) if isinstance(value.type, TensorType) else e.arithmetic.wrap(value)
+            e.define(result, index, lanes, form)
+            save_chunk(e, self.saves.get(result), index, form, lanes)
         return []
 
 

@@ -57,6 +57,7 @@ OPERATIONS: dict[type[Operation], How] = {
     tt.DescriptorStore: How(statement="statements:store"),
     tt.AtomicRMW: How(statement="statements:join"),
     tt.AtomicCAS: How(statement="statements:join"),
+    tt.VolatileAsm: How(statement="statements:join"),
     ttig.Prefetch: How(statement="statements:prefetch"),
     ttg.LocalAlloc: How(statement="shared:allocate"),
     ttg.LocalLoad: How("rules:shared_load", "statements:nothing", cost=3),

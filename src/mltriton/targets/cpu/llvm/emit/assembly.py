@@ -9,8 +9,8 @@ from mltriton.targets.llvm.toolchain import Machine
 from mltriton.targets.llvm.types import Value, poison
 
 
-def _inline_asm(e: Emitter, op: tt.InlineAsm) -> Value:
-    """The result of every lane."""
+def _inline_asm(e: Emitter, op: tt.InlineAsm | tt.VolatileAsm) -> list[Value]:
+    """The results of every lane."""
     from mltriton.targets.llvm.inline_assembly import check, fragment_of  # Few kernels need it.
 
     fragment, machine = fragment_of(op), Machine(e.features.triple, e.features.cpu, e.features.attributes)
@@ -20,12 +20,13 @@ def _inline_asm(e: Emitter, op: tt.InlineAsm) -> Value:
         raise error.at(op.loc.in_source) from None
     values = [e.get(source) for source in op.sources]
     lanes = max((value.type.lanes for value in values), default=1)
-    found = poison(e.result_type(op).with_lanes(lanes))
+    numbers = range(len(op.results)) if isinstance(op, tt.VolatileAsm) else (op.number,)
+    found = [poison(e.type_of(result.type).with_lanes(lanes)) for result in op.results]
     for lane in range(lanes):
         given = [e.function.extract(value, lane) for value in values]
-        results = fragment.emit(e.module, e.function, given, is_x86=e.features.is_x86)
-        found = e.function.insert(found, results[op.number], lane)
+        made = fragment.emit(e.module, e.function, given, is_x86=e.features.is_x86)
+        found = [e.function.insert(whole, made[n], lane) for whole, n in zip(found, numbers, strict=True)]
     return found
 
 
-RULES: Rules = {tt.InlineAsm: _inline_asm}
+RULES: Rules = {tt.InlineAsm: _inline_asm, tt.VolatileAsm: _inline_asm}

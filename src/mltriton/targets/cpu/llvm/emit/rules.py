@@ -34,5 +34,5 @@ RULES: Rules = {
     **dict.fromkeys((tt.Reduce, tt.Scan), _later("reduce")),
     **dict.fromkeys((tt.AtomicRMW, tt.AtomicCAS), _later("atomics")),
     **dict.fromkeys((tt.Print, tiles.Print, tt.Assert, tt.Assume), _later("debug")),
-    tt.InlineAsm: _later("assembly"),
+    **dict.fromkeys((tt.InlineAsm, tt.VolatileAsm), _later("assembly")),
 }
