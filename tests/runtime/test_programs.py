@@ -194,6 +194,21 @@ def test_partial_sums_under_locks():
 
 
 @triton.jit
+def rotate_kernel(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    tl.debug_barrier()
+    tl.store(out + (i + 5) % BLOCK, v)
+
+
+def test_a_block_rotated_in_place_behind_a_barrier():
+    x = normal(256)
+    turned = np.roll(x, 5)
+    rotate_kernel[(1,)](x, x, BLOCK=256)
+    np.testing.assert_array_equal(x, turned)
+
+
+@triton.jit
 def attention_inner(acc, l_i, m_i, q, k_ptrs, v_ptrs, n, stride, scale, STAGE: tl.constexpr, BN: tl.constexpr, rows):
     for start in range(0, n, BN):
         columns = start + tl.arange(0, BN)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from mltriton.dialects import arith, scf, tt, ttg, ttng
+from mltriton.dialects import arith, gpu, scf, tt, ttg, ttng
 from mltriton.dialects.scf_flow import handed_from
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.constants import constant_of
@@ -190,6 +190,14 @@ def writes_in(op: Operation) -> list[Operation]:
 def waits_for_programs(op: Operation) -> bool:
     """Whether an operation may order memory between programs: what was loaded before it may be another's to change."""
     return any(isinstance(inner, ORDERING) and not _only_adds(inner) for inner in op.walk())
+
+
+def orders_memory(op: Operation) -> bool:
+    """Whether what was accessed before an operation must be done before what comes behind it, through whatever
+    parameter: a barrier, or what `waits_for_programs`. Only the program's own barriers count, so a pass asks before
+    others are made.
+    """
+    return waits_for_programs(op) or any(isinstance(inner, gpu.Barrier) for inner in op.walk())
 
 
 def _only_adds(op: tt.AtomicRMW | tt.AtomicCAS | tt.VolatileAsm) -> bool:

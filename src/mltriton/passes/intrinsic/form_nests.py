@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from mltriton.analysis.aliasing import may_alias
-from mltriton.dialects import gpu, scf, tile, tt, ttg, ttig
+from mltriton.dialects import scf, tile, tt, ttg, ttig
 from mltriton.ir.attributes import DenseArrayAttr
 from mltriton.ir.location import Location
 from mltriton.ir.module import Module
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # Where a member reads by so many values, those it takes are stored: the next one need not go as far again.
 LONGEST = 1024
 # Operations with effects that no nest waits for.
-UNORDERED = (tt.Load, tt.DescriptorLoad, ttg.LocalAlloc, ttg.LocalLoad, gpu.Barrier, tt.Assume, ttig.Prefetch)
+UNORDERED = (tt.Load, tt.DescriptorLoad, ttg.LocalAlloc, ttg.LocalLoad, tt.Assume, ttig.Prefetch)
 
 
 class FormNests(Pass):

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from mltriton.analysis.aliasing import may_alias, through_other_parameter, waits_for_programs, writes_in
+from mltriton.analysis.aliasing import may_alias, orders_memory, through_other_parameter, writes_in
 from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.scf_carried import carry_also, yield_also
@@ -138,7 +138,7 @@ def _is_unchanged(load: tt.Load, again: tt.Load, first: scf.For, later: scf.For)
     block = first.block
     assert block is not None
     between = block.ops[block.position(first) : block.position(later) + 1]
-    if any(waits_for_programs(op) for op in between):
+    if any(orders_memory(op) for op in between):
         return False
     order = later.body.block.ops
     for write in (write for op in between for write in writes_in(op)):

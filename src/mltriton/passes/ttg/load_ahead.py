@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import cast
 
-from mltriton.analysis.aliasing import may_alias, through_other_parameter, waits_for_programs, writes_in
+from mltriton.analysis.aliasing import may_alias, orders_memory, through_other_parameter, writes_in
 from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.dialects import arith, scf, tt, ttg
 from mltriton.dialects.scf_carried import carry_also, yield_also
@@ -90,7 +90,7 @@ def _load_ahead(loop: scf.For, axes: AxisInfoAnalysis, spec: TargetSpec, room: i
 
 def can_be_ahead(load: tt.Load, loop: scf.For, axes: AxisInfoAnalysis, spec: TargetSpec) -> bool:
     """Whether what a loop loads can be on its way some iterations before."""
-    if load.volatile or is_block_pointer(load.ptr.type) or waits_for_programs(loop):
+    if load.volatile or is_block_pointer(load.ptr.type) or orders_memory(loop):
         return False
     if not is_small(load) and not _can_be_copied(load, axes, max(spec.copy_bytes)):
         return False

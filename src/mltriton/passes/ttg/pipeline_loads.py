@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from mltriton.analysis.aliasing import may_alias, waits_for_programs, writes_in
+from mltriton.analysis.aliasing import may_alias, orders_memory, writes_in
 from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.workload import adding_loop
 from mltriton.dialects import arith, gpu, scf, tt, ttg, ttng
@@ -156,7 +156,7 @@ def _can_be_copied(load: Load, axes: AxisInfoAnalysis, spec: TargetSpec) -> bool
 
 def _stays_as_it_is(load: Load, loop: scf.For) -> bool:
     """Whether a load gives the same some iterations earlier: nothing in the loop writes there, or waits for others."""
-    return not waits_for_programs(loop) and not any(may_alias(load, write) for write in writes_in(loop))
+    return not orders_memory(loop) and not any(may_alias(load, write) for write in writes_in(loop))
 
 
 def _address_of(load: Load) -> list[Value]:

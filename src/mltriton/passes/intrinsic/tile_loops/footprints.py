@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import cast
 
-from mltriton.analysis.aliasing import may_alias, same_places, writes_in
+from mltriton.analysis.aliasing import may_alias, orders_memory, same_places, writes_in
 from mltriton.dialects import tile, tt, ttg
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.order import operands_first
@@ -164,20 +164,32 @@ class Costs:
 
 
 def killed_loads(block: Block) -> set[Operation]:
-    """The loads of a block that cannot be repeated where they are used: something may have written there before."""
+    """The loads of a block that cannot be repeated where they are used: something may have written there before, of
+    this program or of one that it signals to or waits for; and those that are asked to happen once.
+    """
     numbers = {op: number for number, op in enumerate(block.ops)}
-    writers = [(number, op, found) for op, number in numbers.items() if (found := writes_in(op))]
-    positions = [number for number, _, _ in writers]
+    effects = [(number, op, found) for op, number in numbers.items() if (found := writes_in(op)) or orders_memory(op)]
+    positions = [number for number, _, _ in effects]
     killed: set[Operation] = set()
     last_uses = LastUses(block, numbers)
-    for op in block.ops if writers else ():
-        if not (isinstance(op, LOADS) and is_virtual(op)) or writers[-1][0] < numbers[op]:
+    for op in block.ops:
+        if not (isinstance(op, LOADS) and is_virtual(op)):
             continue
         last = last_uses.of(op.results[0])
-        between = writers[bisect_right(positions, numbers[op]) : bisect_right(positions, last)]
-        if any(_kills(op, write, number == last, holder) for number, holder, found in between for write in found):
+        between = effects[bisect_right(positions, numbers[op]) : bisect_right(positions, last)]
+        if (isinstance(op, tt.Load) and op.volatile) or any(
+            _is_ordered(op, holder, number == last) or any(_kills(op, write, number == last, holder) for write in found)
+            for number, holder, found in between
+        ):
             killed.add(op)
     return killed
+
+
+def _is_ordered(load: Operation, holder: Operation, is_last_use: bool) -> bool:
+    """Whether a load comes before what other programs or warps wait for, and is used behind it or in it."""
+    if isinstance(load, ttg.LocalLoad) or (is_last_use and not holder.regions):
+        return False
+    return orders_memory(holder)
 
 
 def _kills(load: Operation, write: Operation, is_last_use: bool, holder: Operation) -> bool:
