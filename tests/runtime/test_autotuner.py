@@ -233,6 +233,7 @@ def test_mistakes():
         triton.autotune(CONFIGS, key=["m"], reset_to_zero=["m"])(make(Stopwatch(1)).fn)
     with pytest.raises(OptionError, match="takes no ir_override"):
         triton.Config({}, ir_override="program.ttir")
+    assert triton.Config({}, maxnreg=64).all_kwargs()["maxnreg"] == 64
     with pytest.raises(OptionError, match="no rule 'top'"):
         make(Stopwatch(1), prune_configs_by={"top": 1})
     with pytest.raises(OptionError, match="left no configuration"):

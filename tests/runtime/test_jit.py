@@ -494,3 +494,19 @@ def test_a_grid_without_programs_runs_nothing(grid):
     assert not out.any()
     with pytest.raises(ArgumentError):
         add[grid](x, y, BLOCK=16, target="executor", n=50)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "taken"),
+    [("stream", 7, None), ("cluster_dims", (2, 1, 1), (1, 1, 1)), ("launch_cluster", True, False), ("maxnreg", 0, 64)],
+)
+def test_options_that_ask_for_what_is_not_there(name, value, taken):
+    add, (x, y, out) = make_add(), arrays()
+    for _ in range(2):
+        add[(4,)](x, y, out, 50, BLOCK=16, target="executor", **{name: taken})
+        np.testing.assert_array_equal(out, x + y)
+        with pytest.raises(OptionError, match=name):
+            add.warmup(x, y, out, 50, BLOCK=16, target="cuda:90", **{name: value})
+        if name != "maxnreg":  # which only NVIDIA's GPUs have
+            with pytest.raises(OptionError, match=name):
+                add[(4,)](x, y, out, 50, BLOCK=16, target="executor", **{name: value})

@@ -12,12 +12,13 @@ from importlib import import_module
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from mltriton.compiler.options import OPTIONS, Options
+from mltriton.compiler.options import OPTIONS, REFUSED, Options
 from mltriton.errors import TargetError
 from mltriton.runtime.alignment import ALIGNMENT
 from mltriton.runtime.driver import Driver, DriverBase, GPUTarget
 from mltriton.runtime.parameters import IGNORED_OPTIONS
 from mltriton.targets.nvidia.active import CudaDriver
+from mltriton.targets.options import known_options
 from mltriton.targets.target import find_target
 
 __all__ = ["Backend", "BaseBackend", "CPUBackend", "DriverBase", "GPUTarget", "Language", "backends", "make_backend"]
@@ -89,8 +90,10 @@ class CPUBackend(BaseBackend):
 
     def parse_options(self, options: dict[str, Any]) -> SimpleNamespace:
         """All options with their values: those of a launch here, and upstream's for GPUs (None)."""
-        known = dict.fromkeys(sorted(IGNORED_OPTIONS)) | {name: getattr(Options(), name) for name in OPTIONS}
-        known |= {"enable_fp_fusion": True, "sanitize_overflow": False, "backend_name": self.name}
+        known = dict.fromkeys(sorted((*IGNORED_OPTIONS, *REFUSED)))
+        known |= {name: getattr(Options(), name) for name in OPTIONS}
+        known |= {name: item.default for name, (item, _) in known_options().items()}
+        known |= {"sanitize_overflow": False, "backend_name": self.name}
         return SimpleNamespace(**known | {name: value for name, value in options.items() if name in known})
 
     def get_codegen_implementation(self, options: Any = None) -> dict[str, Any]:

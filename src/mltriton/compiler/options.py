@@ -14,6 +14,14 @@ from mltriton.language.constants import unwrap
 from mltriton.records import record
 from mltriton.targets.options import known_options
 
+# Upstream's options that ask for what is not here, with the values that ask for nothing, and what to do instead.
+REFUSED: dict[str, tuple[tuple[object, ...], str]] = {
+    "cluster_dims": ((None, (1, 1, 1)), "Programs are no clusters: leave it out."),
+    "launch_cluster": ((None, False), "Programs are no clusters: leave it out."),
+    "ir_override": ((None,), "Compile the text with triton.compile and launch what it gives."),
+    "stream": ((None,), "Launches go to torch's current stream: with torch.cuda.stream(...)."),
+}
+
 
 @record(frozen=True)
 class Options:
@@ -54,8 +62,12 @@ OPTIONS = tuple(item.name for item in fields(Options) if item.name != "of_target
 
 
 def options_of(**given: Any) -> Options:
-    """The options of keyword arguments; `OptionError` for unknown ones."""
+    """The options of keyword arguments; `OptionError` for unknown ones, and for what upstream's ask for in vain."""
     values = {name: unwrap(value) for name, value in given.items()}
+    for name in REFUSED.keys() & values.keys():
+        (usual, *_), hint = REFUSED[name]
+        if (found := values.pop(name)) not in REFUSED[name][0]:
+            raise OptionError(f"{name} is not taken", expected=repr(usual), found=repr(found), hint=hint)
     further = sorted(name for name in values if name not in OPTIONS)
     for name in further:
         if name not in known_options():

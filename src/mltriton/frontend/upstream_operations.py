@@ -184,8 +184,16 @@ def _poison(op: upstream.Poison) -> object:
     return full(kind.shape, 0, kind.scalar)
 
 
-def _nothing(_op: Operation) -> object:
-    return None
+def _wait_for_launches(_op: Operation) -> object:
+    from mltriton.language.extra.cuda import gdc_wait  # Few programs need it.
+
+    return gdc_wait()
+
+
+def _start_launches(_op: Operation) -> object:
+    from mltriton.language.extra.cuda import gdc_launch_dependents  # Few programs need it.
+
+    return gdc_launch_dependents()
 
 
 RULES: Mapping[type[Operation], Rule] = {
@@ -203,6 +211,6 @@ RULES: Mapping[type[Operation], Rule] = {
     upstream.DescriptorReduce: _update,
     upstream.Poison: _poison,
     upstream.WorkgroupBarrier: lambda op: debug_barrier(),
-    upstream.GridDependencyWait: _nothing,
-    upstream.GridDependencyLaunch: _nothing,
+    upstream.GridDependencyWait: _wait_for_launches,
+    upstream.GridDependencyLaunch: _start_launches,
 }

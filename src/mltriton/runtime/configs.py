@@ -49,7 +49,7 @@ class Config:
     def keywords(self) -> dict[str, Any]:
         """The keywords of a launch; not to be changed."""
         options = {"num_warps": self.num_warps, "num_stages": self.num_stages, "num_ctas": self.num_ctas}
-        return self.kwargs | options
+        return self.kwargs | options | ({} if self.maxnreg is None else {"maxnreg": self.maxnreg})
 
     def all_kwargs(self) -> dict[str, Any]:
         """A copy of the keywords of a launch."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any, NoReturn
 
-from mltriton.compiler.options import OPTIONS
+from mltriton.compiler.options import OPTIONS, REFUSED
 from mltriton.errors import ArgumentError, did_you_mean
 from mltriton.frontend.function import LanguageFunction, is_constexpr_annotation
 from mltriton.records import record
@@ -21,22 +21,16 @@ from mltriton.targets.options import known_options
 
 # Keywords of a launch that are no parameters, besides those that targets declare: how the kernel is compiled.
 LAUNCH_OPTIONS = (*OPTIONS, "target")
-# Upstream's options for particular GPUs: taken, and without meaning on the targets there are.
+# Upstream's options for particular GPUs: taken, and without meaning on the targets there are: programs compute the same
+# (products of fp32 are at least as exact as asked).
 IGNORED_OPTIONS = frozenset(
     [
-        "maxnreg",
-        "launch_cooperative_grid",
-        "launch_cluster",
-        "launch_pdl",
-        "cluster_dims",
         "extern_libs",
-        "stream",
         "device",
         "arch",
         "backend_name",
         "deprecated_fp8_dot_operand_dtypes",
         "default_dot_input_precision",
-        "ir_override",
         "instrumentation_mode",
         "waves_per_eu",
         "kpack",
@@ -162,7 +156,7 @@ class CallShape:
         self.key: Pick = _picker([*constants, *self.options])
 
     def _check_option(self, name: str, known: Iterable[str]) -> None:
-        if name in LAUNCH_OPTIONS or name in IGNORED_OPTIONS or name in known_options():
+        if name in (*LAUNCH_OPTIONS, *REFUSED) or name in IGNORED_OPTIONS or name in known_options():
             return
         options = (*LAUNCH_OPTIONS, *known_options())
         hint = did_you_mean(name, [*known, *options]) or f"The options are {', '.join(options)}."

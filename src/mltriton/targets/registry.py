@@ -45,6 +45,11 @@ def fewer_stages_of(module: Module) -> int:
     return integer_in(module.attributes, "ttg.fewer-stages", 0)
 
 
+def most_registers_of(module: Module) -> int:
+    """How many registers the program says that a lane may have; 0 where it does not."""
+    return integer_in(module.attributes, "ttg.maxnreg", 0)
+
+
 def num_warps_of(module: Module) -> int:
     """Warps of a program.
 

@@ -61,6 +61,7 @@ class FakeCuda:
         self.capturing = False
         self.flushed = 0
         self.events: list[float] = []
+        self.attributes: list[tuple[int, int]] = []  # of launches: number and value
         self.allocated: dict[int, Any] = {}
         self.maps: list[tuple[Any, ...]] = []  # base, sizes, strides, box; kind of elements, swizzle
         self._modules: list[tuple[str, list[str]]] = []
@@ -192,6 +193,15 @@ class FakeCuda:
         self.launches.append((name, tuple(sizes), stream, self.contexts[-1], values))
         self.kernels[name](tuple(sizes[:3]), *values)
 
+    def _cuLaunchKernelEx(self, config: int, function: int, parameters: int, extra: int) -> None:
+        sizes = (ctypes.c_uint * 7).from_address(config)
+        stream, attributes = (POINTER.from_address(config + at).value for at in (32, 40))
+        for number in range(ctypes.c_uint.from_address(config + 48).value):
+            assert attributes is not None
+            attribute = (ctypes.c_uint * 18).from_address(attributes + 72 * number)
+            self.attributes.append((attribute[0], attribute[2]))
+        self._cuLaunchKernel(function, *sizes, stream, parameters, extra)
+
 
 def _signature(text: str) -> tuple[str, list[str]]:
     """The kernel's name and the types of its parameters."""
@@ -234,5 +244,6 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuStreamSynchronize": (POINTER,),
     "cuPointerGetAttribute": (POINTER, _INT, _WORD),
     "cuTensorMapEncodeTiled": (POINTER, _INT, _INT, *[POINTER] * 5, *[_INT] * 4),
+    "cuLaunchKernelEx": (POINTER, POINTER, POINTER, POINTER),
     "cuLaunchKernel": (POINTER, *[ctypes.c_uint] * 7, POINTER, POINTER, POINTER),
 }

@@ -103,6 +103,18 @@ def test_the_native_launcher(fake: Fake) -> None:
     assert launch(2, 3, 4, x.numpy(), "other", y, 5) is NotImplemented
 
 
+def test_attributes_of_a_launch(fake: Fake) -> None:
+    library = fake(kinds=ignore)
+    kernel = CudaKernel(b"kinds(i32)", "kinds", threads=64, shared=1024, attributes=(6, 2))
+    specs = [ParamSpec.integer("i32")]
+    assert kernel._native(driver.device(0), specs)(2, 3, 4, 5) is None
+    kernel.run((2, 3, 4), [Slot("i32", 5)])
+    context = driver.device(0).context
+    assert library.launches == [("kinds", (2, 3, 4, 64, 1, 1, 1024), None, context, [5])] * 2
+    assert library.attributes == [(6, 1), (2, 1)] * 2
+    assert "cuLaunchKernel" not in library.calls
+
+
 def moved(rows: int, width: int) -> TensorMap:
     """f16 of `rows` and `width` (parameters), each row as long as twice the width, moved by 3 rows."""
     times = ((1, (rows,)),), ((1, (width,)),)

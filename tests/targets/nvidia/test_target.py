@@ -56,6 +56,35 @@ def test_remarks_say_how_many_programs_share_a_multiprocessor(needs_ptxas: None)
     assert remark.startswith(f"{expected} programs fit on a multiprocessor: 4 warps with {registers} registers")
 
 
+@triton.jit
+def in_order(x, y, BLOCK: tl.constexpr):
+    tl.extra.cuda.gdc_wait()
+    at = tl.arange(0, BLOCK)
+    value = tl.load(x + at)
+    tl.extra.cuda.gdc_launch_dependents()
+    tl.store(y + at, value + tl.extra.cuda.smid() * 0)
+
+
+def test_launches_that_overlap(needs_ptxas: None) -> None:
+    signature = "*i32:16, *i32:16, 1024"
+    made = compiled(in_order, signature, launch_pdl=True)
+    text = made.asm["ptx"]
+    places = [text.index(word) for word in ("griddepcontrol.wait", "ld.global", "griddepcontrol.launch", "st.global")]
+    assert places == sorted(places)
+    assert tuple(made.binary.metadata["facts"]["attributes"]) == (6,)
+    plain = compiled(in_order, signature, target="cuda:80")
+    assert "griddepcontrol" not in plain.asm["ptx"]
+    assert not plain.binary.metadata["facts"]["attributes"]
+
+
+def test_registers_of_a_lane_are_limited(needs_ptxas: None) -> None:
+    shape = "*fp32:16, *fp32:16, i32:16, 8192"
+    usual = compiled(kernels.softmax, shape).binary.metadata["registers"]
+    fewer = triton.compile(kernels.softmax, shape, target="cuda:90", maxnreg=40)
+    assert ".maxnreg 40" in fewer.asm["ptx"]
+    assert fewer.binary.metadata["registers"] <= 40 < usual
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_kernel_becomes_a_cubin(target: str, needs_ptxas: None) -> None:
     made = compiled(kernels.softmax, ROW, target)

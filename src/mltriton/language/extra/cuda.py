@@ -1,7 +1,7 @@
 """`tl.extra.cuda` (and `hip`, `intel`): where kernels written for one vendor find `libdevice`, and ask for threads.
 
-What such kernels ask of a program's threads is answered for every machine: on a CPU one thread runs a program. Launches
-run one after the other, so that a program never begins before those in front of its launch have ended.
+What such kernels ask of a program's threads is answered for every machine: on a CPU one thread runs a program. Where
+launches may overlap (`launch_pdl`) a program waits for those in front of its own; elsewhere they have ended.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from mltriton.language.assembly import inline_asm_elementwise
 from mltriton.language.building import builtin, current_threads
 from mltriton.language.constants import constexpr
 from mltriton.language.extra import libdevice as libdevice
+from mltriton.language.target_info import cuda_capability_geq
 from mltriton.language.tensor import tensor
 
 __all__ = ["gdc_launch_dependents", "gdc_wait", "globaltimer", "libdevice", "num_threads", "num_warps", "smid"]
@@ -32,12 +33,21 @@ def num_warps() -> constexpr:
 
 @builtin
 def gdc_wait() -> None:
-    """Wait for the launches that this one depends on: they have ended."""
+    """Wait until the kernels that this launch depends on have ended and their results are there: before the first
+    access to these, where it has `launch_pdl`.
+    """
+    _order_launches("wait")
 
 
 @builtin
 def gdc_launch_dependents() -> None:
-    """Let launches begin that depend on this one: they begin when it has ended."""
+    """Let the next kernel of the stream begin, if its launch has `launch_pdl`, once all programs have said so."""
+    _order_launches("launch_dependents")
+
+
+def _order_launches(what: str) -> None:
+    if cuda_capability_geq(9):  # Before, launches do not overlap.
+        inline_asm_elementwise(f"griddepcontrol.{what}; mov.u32 $0, 0;", "=r", [], types.int32, False, 1)
 
 
 @builtin

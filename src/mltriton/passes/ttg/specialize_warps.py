@@ -33,7 +33,7 @@ from mltriton.passes.ttg.pipeline_loads import programs_at_once
 from mltriton.passes.ttg.rings import Ring, State, begin_rings, make_ring
 from mltriton.passes.ttg.start_dots import is_asynchronous
 from mltriton.targets.base import TargetSpec
-from mltriton.targets.registry import TOTAL_WARPS, fewer_stages_of, num_warps_of, spec_of
+from mltriton.targets.registry import TOTAL_WARPS, fewer_stages_of, most_registers_of, num_warps_of, spec_of
 
 States = dict[Ring, State]
 _KEPT_BYTES = 1024  # of shared memory, for barriers
@@ -70,7 +70,7 @@ def plan_of(function: tt.Func, module: Module) -> Plan:
     producer, stages = producer_of(function, loads), integer_in(module.attributes, "ttg.num-stages", 2)
     if asked == "auto" and not any(loop.warp_specialize for loop in producer.loops):
         _require_faster(function, producer, spec, warps, stages)
-    return Plan(function, producer, spec, warps, stages, fewer_stages_of(module))
+    return Plan(function, producer, spec, warps, stages, fewer_stages_of(module), limited=most_registers_of(module) > 0)
 
 
 def _require_faster(function: tt.Func, producer: Producer, spec: TargetSpec, warps: int, stages: int) -> None:
@@ -122,8 +122,17 @@ class Plan:
     """The rewriting of one function."""
 
     def __init__(
-        self, function: tt.Func, producer: Producer, spec: TargetSpec, warps: int, stages: int, fewer: int
+        self,
+        function: tt.Func,
+        producer: Producer,
+        spec: TargetSpec,
+        warps: int,
+        stages: int,
+        fewer: int,
+        *,
+        limited: bool,
     ) -> None:
+        self.limited = limited
         self.function, self.producer, self.spec, self.warps = function, producer, spec, warps
         assert spec.warp_groups is not None
         self.groups_of_warps = spec.warp_groups
@@ -172,8 +181,10 @@ class Plan:
     @property
     def registers(self) -> tuple[int, int]:
         """Of a lane that computes, and of one that copies, where the producers hand over some of theirs; 0 otherwise:
-        where lanes have as many as they may in any case.
+        where lanes have as many as they may in any case, or the program says how many they may have.
         """
+        if self.limited:
+            return 0, 0
         given = self.groups_of_warps
         most, lanes = given.most // given.unit * given.unit, self.spec.warp_size * (self.warps + self.producer_warps)
         each = given.registers // lanes // given.unit * given.unit  # at the start; nobody has more to hand over

@@ -64,7 +64,7 @@ POINTERS = (
     "name_is_neg",
     "name_requires_grad",
     "scratch_error",
-    *("cu_launch_kernel", "cu_ctx_get_current", "cu_ctx_push_current", "cu_ctx_pop_current"),
+    *("cu_launch_kernel", "cu_launch_kernel_ex", "cu_ctx_get_current", "cu_ctx_push_current", "cu_ctx_pop_current"),
     "cu_tensor_map_encode",
 )
 NUMBERS = (

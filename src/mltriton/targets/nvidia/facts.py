@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from mltriton.targets.assertions import Description
 
 WARP = 32  # lanes
+# Options that are attributes of a launch, by the module's attributes: CUDA's numbers of "programmatic stream
+# serialization" and "cooperative".
+LAUNCH_ATTRIBUTES = {"ttg.launch-pdl": 6, "ttg.launch-cooperative-grid": 2}
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class NvidiaFacts(Facts):
     """A program has so many warps of 32 lanes, which share `shared` bytes that the launch provides (dynamic shared
     memory). `multiplies` says whether it multiplies matrices, `prints` whether it prints, `assertions` what its
     assertions say: with any, the last parameter points to what they record. `maps` are what the launch passes behind
-    the arguments.
+    the arguments. `attributes` are CUDA's numbers of what the launch is told besides (`LAUNCH_ATTRIBUTES`).
     """
 
     num_warps: int
@@ -29,6 +32,7 @@ class NvidiaFacts(Facts):
     prints: bool = False
     assertions: Sequence[Description] = ()
     maps: Sequence[TensorMap] = ()
+    attributes: Sequence[int] = ()
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> NvidiaFacts:

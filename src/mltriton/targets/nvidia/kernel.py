@@ -11,9 +11,9 @@ from mltriton.ir.module import Module
 from mltriton.targets.assertions import describe
 from mltriton.targets.nvidia import dot, inline_assembly, math, shared, specialization, tensor_copies, wgmma
 from mltriton.targets.nvidia.devices import Device
-from mltriton.targets.nvidia.facts import NvidiaFacts
+from mltriton.targets.nvidia.facts import LAUNCH_ATTRIBUTES, NvidiaFacts
 from mltriton.targets.nvidia.machine import NvidiaMachine
-from mltriton.targets.registry import total_warps_of
+from mltriton.targets.registry import most_registers_of, total_warps_of
 from mltriton.targets.simt import rules
 from mltriton.targets.simt.context import Rules
 from mltriton.targets.simt.kernel import emit_kernel
@@ -48,6 +48,9 @@ def lower(module: Module, device: Device) -> Lowered:
         prints=any(isinstance(op, tt.Print) for op in module.walk()),
         assertions=describe(module),
         maps=tensor_copies.maps_of(maps),
+        attributes=tuple(number for name, number in LAUNCH_ATTRIBUTES.items() if name in module.attributes),
     )
-    hands_over = any(isinstance(op, ttg.WarpSpecialize) for op in module.walk())
-    return Lowered(emit_kernel(module, NvidiaMachine(device, maps, hands_over), RULES, ELEMENTS), facts)
+    registers = most_registers_of(module)
+    hands_over = not registers and any(isinstance(op, ttg.WarpSpecialize) for op in module.walk())
+    machine = NvidiaMachine(device, maps, hands_over, registers)
+    return Lowered(emit_kernel(module, machine, RULES, ELEMENTS), facts)

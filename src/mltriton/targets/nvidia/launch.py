@@ -41,10 +41,13 @@ from mltriton.targets.nvidia.tensor_maps import TensorMap
 if TYPE_CHECKING:
     from mltriton.targets.target import LoadedKernel
 
-_TABLE = struct.Struct("<QQIIIIQQ")  # %CudaTable of runtime/native/ir/cuda.ll
+_TABLE = struct.Struct("<QQIIIIQQQQ")  # %CudaTable of runtime/native/ir/cuda.ll
+_CONFIG = struct.Struct("<7I4xQQI4x")  # the driver's CUlaunchConfig
+_ATTRIBUTE = struct.Struct("<I4xI60x")  # and CUlaunchAttribute: its number, and its value
 _MOST_PROGRAMS = 65535  # along y and z
 _FUNCTIONS = {  # variables of the launcher's machine code -> functions of the driver
     "cu_launch_kernel": "cuLaunchKernel",
+    "cu_launch_kernel_ex": "cuLaunchKernelEx",
     "cu_ctx_get_current": "cuCtxGetCurrent",
     "cu_ctx_push_current": "cuCtxPushCurrent",
     "cu_ctx_pop_current": "cuCtxPopCurrent",
@@ -65,12 +68,15 @@ class CudaKernel:
         assertions: Sequence[Description] = (),
         prints: bool = False,
         maps: Sequence[TensorMap] = (),
+        attributes: Sequence[int] = (),
     ) -> None:
         self.name = name
         self.maps = maps
         self.otherwise: Callable[[], LoadedKernel] | None = None  # the kernel for launches that cannot make the maps
         self.threads = threads
         self.shared = shared
+        self._attributes = ctypes.create_string_buffer(b"".join(_ATTRIBUTE.pack(number, 1) for number in attributes))
+        self._attribute_count = len(attributes)
         self._image = image
         self._assertions = assertions
         self._waits = bool(assertions) or prints
@@ -107,7 +113,8 @@ class CudaKernel:
         function, record = self.on(device), self._record(device)
         slots = sum(spec.takes_slot for spec in specs)
         counts = (self.threads, self.shared, len(specs), slots)
-        table = _TABLE.pack(function.handle, device.context, *counts, record, len(self.maps))
+        attributes = ctypes.addressof(self._attributes), self._attribute_count
+        table = _TABLE.pack(function.handle, device.context, *counts, record, len(self.maps), *attributes)
         table += encode_params(specs, pool().torch_key) + b"".join(map_.encoded() for map_ in self.maps)
 
         def refuse(status: int, x: int, y: int, z: int) -> NoReturn:
@@ -120,7 +127,7 @@ class CudaKernel:
         def otherwise(*arguments: Any) -> Any:
             return launcher_without_maps()(*arguments)
 
-        holder = (table, stream_function(), device.index, refuse, otherwise, function, *specs)
+        holder = (table, stream_function(), device.index, refuse, otherwise, function, self._attributes, *specs)
         return new_launcher("launch_cuda", holder)
 
     def _waiting(self, device: Device, launch: Callable[..., Any]) -> Callable[..., Any]:
@@ -198,9 +205,14 @@ class CudaKernel:
         pointers = (ctypes.c_void_p * len(places))(*places)
         sizes = (*grid, self.threads, 1, 1, self.shared)
         with device.current(f"kernel {self.name}"):
-            launch = device.api.function("cuLaunchKernel")
-            handles = ctypes.c_void_p(function.handle), ctypes.c_void_p(stream)
-            status = launch(handles[0], *sizes, handles[1], pointers, None)
+            handle = ctypes.c_void_p(function.handle)
+            if self._attribute_count:
+                attributes = ctypes.addressof(self._attributes), self._attribute_count
+                config = _CONFIG.pack(*sizes, stream, *attributes)
+                status = device.api.function("cuLaunchKernelEx")(config, handle, pointers, None)
+            else:
+                launch = device.api.function("cuLaunchKernel")
+                status = launch(handle, *sizes, ctypes.c_void_p(stream), pointers, None)
         if status:
             self._refuse(device, status, grid)
 

@@ -44,11 +44,14 @@ _MAP = f'byval([{tensor_maps.MAP_BYTES} x i8]) align {tensor_maps.ALIGNMENT} "nv
 
 @dataclass(frozen=True)
 class NvidiaMachine(Machine):
-    """One compute capability, the tensor maps that a kernel takes, and whether its warps hand over registers."""
+    """One compute capability, the tensor maps that a kernel takes, whether its warps hand over registers, and how many
+    a lane may have (0: as ptxas finds best).
+    """
 
     device: Device
     maps: tuple[object, ...] = ()
     hands_over: bool = False
+    most_registers: int = 0
     calls: Calls = calls
     text_pointer: Type = printing.FORMAT_PTR
 
@@ -69,7 +72,8 @@ class NvidiaMachine(Machine):
         it would take more registers for others, too, which then had fewer programs there.
         """
         alone = '"nvvm.minctasm"="1" ' if self.hands_over else ""
-        extra = f'"nvvm.maxntid"="{warps * lanes}" {alone}'
+        limit = f'"nvvm.maxnreg"="{self.most_registers}" ' if self.most_registers else ""
+        extra = f'"nvvm.maxntid"="{warps * lanes}" {alone}{limit}'
         return module.function(name, VOID, parameters, linkage="ptx_kernel", extra=extra)
 
     def parameters(self, module: IRModule) -> list[tuple[str, Type]]:

@@ -27,6 +27,7 @@ TIME_LIMIT = 300  # seconds, where MLTRITON_COMPILE_TIMEOUT is not set
 TOOLKIT = Path("/usr/local/cuda/bin")
 PACKAGES = ("nvidia/cu13/bin", "nvidia/cuda_nvcc/bin", "nvidia/cu12/bin")  # where PyPI's packages install programs
 
+_LIMITED = re.compile(r"^\.maxnreg ", re.MULTILINE)
 _THREADS = re.compile(r"^\.maxntid (\d+).*$(?!\n\.minnctapersm)", re.MULTILINE)
 # So many times the registers that there are, at most, where ptxas is asked to do with those: sums of products stay.
 _SQUEEZED = {True: 1.45, False: 2.0}  # whether there are such sums
@@ -93,13 +94,14 @@ def version() -> str:
 def assemble(ptx: str, device: Device, shared: int = 0, *, multiplies: bool = False) -> Cubin:
     """Machine code of a PTX module whose programs have so many bytes of dynamic shared memory; `multiplies`: matrices.
 
-    By itself ptxas leaves registers to other programs on the multiprocessor, even if it spills for that: then one
-    program may have them all, if it did not. Where few programs fit and one more would for a few registers, they share
-    the registers if that spills next to nothing: one computes while the others wait.
+    Where the kernel says how many registers a lane may have (`maxnreg`), that is it. By itself ptxas leaves registers
+    to other programs on the multiprocessor, even if it spills for that: then one program may have them all, if it did
+    not. Where few programs fit and one more would for a few registers, they share the registers if that spills next to
+    nothing: one computes while the others wait.
     """
     cubin = _assembled(ptx, device)
     found = _THREADS.search(ptx)
-    if found is None:
+    if found is None or _LIMITED.search(ptx):
         return cubin
     most = max((info.registers for info in cubin.kernels.values()), default=0)
     if cubin.spilled:

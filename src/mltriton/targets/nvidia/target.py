@@ -119,6 +119,7 @@ class NvidiaTarget(Target):
             assertions=facts.assertions,
             prints=facts.prints,
             maps=facts.maps,
+            attributes=facts.attributes,
         )
 
     def takes(self, device: str) -> bool:

@@ -4,9 +4,12 @@
 ; What the function object's `self`, a tuple, has: a bytes object with a %CudaTable, its %Param records and then its maps; a
 ; callable (device) -> stream; the device's number; a callable (status, grid x, y, z) that raises; a callable with the
 ; launcher's own arguments, for launches of which a tensor map cannot be made.
-; function, context, threads, bytes of shared memory, parameters, slots, an address that is a last parameter (0: none), and
-; how many tensor maps are parameters in front of it
-%CudaTable = type { ptr, ptr, i32, i32, i32, i32, i64, i64 }
+; function, context, threads, bytes of shared memory, parameters, slots, an address that is a last parameter (0: none), how
+; many tensor maps are parameters in front of it, and where the launch's attributes are, and how many
+%CudaTable = type { ptr, ptr, i32, i32, i32, i32, i64, i64, ptr, i64 }
+
+; The driver's CUlaunchConfig: sizes of the grid and of a program, bytes of shared memory, stream, attributes and their number
+%Config = type { i32, i32, i32, i32, i32, i32, i32, ptr, ptr, i32 }
 
 ; A tensor map to be made for each launch: the slot of its base, the type of its elements, the number of its dimensions, how
 ; it is swizzled, how many of its numbers must be positive, how many slots must not hold its base, the bytes of an element where
@@ -18,6 +21,7 @@
 ; Set from Python: the driver's functions.
 
 @cu_launch_kernel = global ptr null
+@cu_launch_kernel_ex = global ptr null
 @cu_ctx_get_current = global ptr null
 @cu_ctx_push_current = global ptr null
 @cu_ctx_pop_current = global ptr null
@@ -259,15 +263,11 @@ raise:
   ret i32 -1
 }
 
-; Launches in the function's context, without the interpreter's lock: the driver waits where its queue is full. Returns the
-; driver's status.
-define internal i32 @start(ptr %table, ptr %grid, i64 %stream, ptr %pointers) #0 {
+; Launches, by the driver's longer way where the launch has attributes. Returns the driver's status.
+define internal i32 @launch_there(ptr %table, ptr %grid, i64 %stream, ptr %pointers) #2 {
 entry:
-  %current.at = alloca ptr
-  store ptr null, ptr %current.at
+  %config = alloca %Config
   %function = load ptr, ptr %table
-  %context.at = getelementptr %CudaTable, ptr %table, i32 0, i32 1
-  %context = load ptr, ptr %context.at
   %threads.at = getelementptr %CudaTable, ptr %table, i32 0, i32 2
   %threads = load i32, ptr %threads.at
   %shared.at = getelementptr %CudaTable, ptr %table, i32 0, i32 3
@@ -281,7 +281,51 @@ entry:
   %y = trunc i64 %y.64 to i32
   %z = trunc i64 %z.64 to i32
   %stream.ptr = inttoptr i64 %stream to ptr
+  %count.at = getelementptr %CudaTable, ptr %table, i32 0, i32 9
+  %count = load i64, ptr %count.at
+  %is.plain = icmp eq i64 %count, 0
+  br i1 %is.plain, label %plain, label %with
+plain:
   %launch = load ptr, ptr @cu_launch_kernel
+  %status = call i32 %launch(ptr %function, i32 %x, i32 %y, i32 %z, i32 %threads, i32 1, i32 1, i32 %shared,
+                             ptr %stream.ptr, ptr %pointers, ptr null)
+  ret i32 %status
+with:
+  %attributes.at = getelementptr %CudaTable, ptr %table, i32 0, i32 8
+  %attributes = load ptr, ptr %attributes.at
+  %count.32 = trunc i64 %count to i32
+  store i32 %x, ptr %config
+  %config.y.at = getelementptr %Config, ptr %config, i32 0, i32 1
+  store i32 %y, ptr %config.y.at
+  %config.z.at = getelementptr %Config, ptr %config, i32 0, i32 2
+  store i32 %z, ptr %config.z.at
+  %config.width.at = getelementptr %Config, ptr %config, i32 0, i32 3
+  store i32 %threads, ptr %config.width.at
+  %config.height.at = getelementptr %Config, ptr %config, i32 0, i32 4
+  store i32 1, ptr %config.height.at
+  %config.depth.at = getelementptr %Config, ptr %config, i32 0, i32 5
+  store i32 1, ptr %config.depth.at
+  %config.bytes.at = getelementptr %Config, ptr %config, i32 0, i32 6
+  store i32 %shared, ptr %config.bytes.at
+  %config.stream.at = getelementptr %Config, ptr %config, i32 0, i32 7
+  store ptr %stream.ptr, ptr %config.stream.at
+  %config.attributes.at = getelementptr %Config, ptr %config, i32 0, i32 8
+  store ptr %attributes, ptr %config.attributes.at
+  %config.count.at = getelementptr %Config, ptr %config, i32 0, i32 9
+  store i32 %count.32, ptr %config.count.at
+  %launch.ex = load ptr, ptr @cu_launch_kernel_ex
+  %status.ex = call i32 %launch.ex(ptr %config, ptr %function, ptr %pointers, ptr null)
+  ret i32 %status.ex
+}
+
+; Launches in the function's context, without the interpreter's lock: the driver waits where its queue is full. Returns the
+; driver's status.
+define internal i32 @start(ptr %table, ptr %grid, i64 %stream, ptr %pointers) #0 {
+entry:
+  %current.at = alloca ptr
+  store ptr null, ptr %current.at
+  %context.at = getelementptr %CudaTable, ptr %table, i32 0, i32 1
+  %context = load ptr, ptr %context.at
   %get = load ptr, ptr @cu_ctx_get_current
   %push = load ptr, ptr @cu_ctx_push_current
   %pop = load ptr, ptr @cu_ctx_pop_current
@@ -291,16 +335,14 @@ entry:
   %is.current = icmp eq ptr %current, %context
   br i1 %is.current, label %here, label %enter
 here:
-  %status = call i32 %launch(ptr %function, i32 %x, i32 %y, i32 %z, i32 %threads, i32 1, i32 1, i32 %shared,
-                             ptr %stream.ptr, ptr %pointers, ptr null)
+  %status = call i32 @launch_there(ptr %table, ptr %grid, i64 %stream, ptr %pointers)
   br label %done
 enter:
   %refused = call i32 %push(ptr %context)
   %entered = icmp eq i32 %refused, 0
   br i1 %entered, label %there, label %done
 there:
-  %status.there = call i32 %launch(ptr %function, i32 %x, i32 %y, i32 %z, i32 %threads, i32 1, i32 1, i32 %shared,
-                                   ptr %stream.ptr, ptr %pointers, ptr null)
+  %status.there = call i32 @launch_there(ptr %table, ptr %grid, i64 %stream, ptr %pointers)
   %ignored.too = call i32 %pop(ptr %current.at)
   br label %done
 done:
