@@ -17,7 +17,7 @@ from pathlib import Path
 import mltriton
 from mltriton.runtime.digests import digest_of
 
-_LLVM_LIBRARIES = ("libllvmlite.so", "libllvmlite.dylib", "llvmlite.dll")  # LLVM is in them.
+LLVM_LIBRARIES = ("libllvmlite.so", "libllvmlite.dylib", "llvmlite.dll")  # LLVM is in them.
 _SOURCES = (".py", ".ll")
 # Kernels are in the key with their own text; the executor only checks results; the others only call the compiler.
 _NOT_COMPILER = frozenset({"__pycache__", "executor", "kernels", "tools", "as_triton", "triton_plugin"})
@@ -40,7 +40,7 @@ def llvm_version() -> str:
         return ""
     root = Path(found.origin).parent
     known: list[object] = []
-    for name in _LLVM_LIBRARIES:
+    for name in LLVM_LIBRARIES:
         with suppress(FileNotFoundError):
             status = (root / "binding" / name).stat()
             known += [name, status.st_size, status.st_mtime_ns]

@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from typing import Any
 from weakref import WeakSet
 
@@ -20,6 +20,7 @@ _PATIENCE = 10.0
 _ATTEMPTS = 20
 _IMPORTED_ANEW = sys.stdlib_module_names | {"mltriton", "llvmlite"}  # Others might not stand it.
 
+LLVM_LOCK: Any = threading.RLock()  # Held around our own calls of LLVM.
 _locks: WeakSet[Any] = WeakSet()
 
 
@@ -34,14 +35,14 @@ class _Fork(threading.local):
     """What a thread that forks knows of it. Its steps may be done twice: a signal handler's exception ends them."""
 
     had_threads = False
-    held_before = False
+    held_before: Sequence[Any] = ()
 
     def before(self) -> None:
         """Wait for LLVM, whose own state would be torn."""
         self.had_threads = len(sys._current_frames()) > 1  # pyright: ignore[reportPrivateUsage]
-        lock = _llvm_lock()
-        self.held_before = lock is not None and lock._is_owned()
-        _surely(lambda: lock is None or lock._is_owned() or lock.acquire(timeout=_PATIENCE))
+        locks = _llvm_locks()
+        self.held_before = [lock for lock in locks if lock._is_owned()]
+        _surely(*[partial(_take, lock) for lock in locks])
 
     def in_parent(self) -> None:
         """Go on."""
@@ -53,9 +54,14 @@ class _Fork(threading.local):
         _surely(self._release, _free_locks, *torn)
 
     def _release(self) -> None:
-        lock = _llvm_lock()
-        if lock is not None and lock._is_owned() and not self.held_before:
-            lock.release()
+        for lock in _llvm_locks():
+            if lock._is_owned() and lock not in self.held_before:
+                lock.release()
+
+
+def _take(lock: Any) -> None:
+    if not lock._is_owned():
+        lock.acquire(timeout=_PATIENCE)
 
 
 def _surely(*steps: Callable[[], object]) -> None:
@@ -73,16 +79,17 @@ def _surely(*steps: Callable[[], object]) -> None:
 
 
 def _free_locks() -> None:
-    for lock in (*_locks, _llvm_lock()):
-        if lock is not None and not lock._is_owned():
+    for lock in (*_locks, *_llvm_locks()):
+        if not lock._is_owned():
             lock._at_fork_reinit()
 
 
-def _llvm_lock() -> Any:
-    """llvmlite's lock around every call of LLVM, if it is loaded and has one that we know."""
+def _llvm_locks() -> list[Any]:
+    """The locks around every call of LLVM: ours, and llvmlite's, if it is loaded and has one that we know."""
     library = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
     lock = getattr(getattr(library, "_lock", None), "_lock", None)
-    return lock if hasattr(lock, "_is_owned") and hasattr(lock, "_at_fork_reinit") else None
+    known = hasattr(lock, "_is_owned") and hasattr(lock, "_at_fork_reinit")
+    return [LLVM_LOCK, lock] if known else [LLVM_LOCK]
 
 
 def _forget_half_imported() -> None:

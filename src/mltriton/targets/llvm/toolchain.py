@@ -1,27 +1,25 @@
 """LLVM as a tool chain: text in; object code or assembly out.
 
-Level: `llvm` -> `binary`. The only module through which targets reach llvmlite, which is loaded on the first use.
+Level: `llvm` -> `binary`. The only module through which targets reach LLVM, which is loaded on the first use.
 Guarantees: text that LLVM rejects raises `BackendError` with LLVM's message and the text saved. LLVM can still hang or
 abort the process on text it accepts; with `MLTRITON_COMPILE_TIMEOUT` set it runs in a process of its own, and both
-become a `BackendError` too. llvmlite's objects stay inside `call_llvm`.
+become a `BackendError` too. All of it happens inside `call_llvm`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache, partial
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from mltriton.errors import BackendError
 from mltriton.records import NamedTuple
 from mltriton.runtime.compile_thread import time_limit
 from mltriton.runtime.llvm_thread import call_llvm
+from mltriton.targets.llvm import library
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from llvmlite.binding import ModuleRef, TargetMachine
+T = TypeVar("T")
 
 
 class Machine(NamedTuple):
@@ -75,7 +73,7 @@ def assembly(text: str, machine: Machine) -> str:
 
 def verify(text: str) -> None:
     """Check the IR in `text` with LLVM's verifier."""
-    call_llvm(partial(_verify, text))
+    call_llvm(partial(_using, partial(library.verify, text), text))
 
 
 def prepare(machine: Machine) -> None:
@@ -83,69 +81,31 @@ def prepare(machine: Machine) -> None:
     call_llvm(partial(_prepare, machine))
 
 
-@cache
-def _llvm() -> ModuleType:
-    try:
-        import llvmlite.binding as llvm
-    except OSError as error:  # There is no memory for it, or what is installed is damaged.
-        raise BackendError("LLVM cannot be loaded", found=str(error)) from None
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    llvm.initialize_native_asmparser()  # of inline assembly
-    return llvm
-
-
-@cache
-def _set_option(option: str) -> None:
-    _llvm().set_option("mltriton", option)
-
-
-@cache
-def _all_targets() -> None:
-    """Let LLVM know every machine; this one's own alone takes a third of the time."""
-    _llvm().initialize_all_targets()
-    _llvm().initialize_all_asmprinters()
-
-
 def _host_machine() -> tuple[str, str, dict[str, bool]]:
-    llvm = _llvm()
-    return llvm.get_process_triple(), llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
+    triple, cpu, attributes = _using(library.host)
+    flags = [flag for flag in attributes.split(",") if flag]
+    return triple, cpu, {flag[1:]: flag[0] == "+" for flag in flags}
 
 
 def _code(text: str, machine: Machine) -> bytes:
-    module, target_machine = _machine_of(text, machine)
-    return target_machine.emit_assembly(module).encode() if machine.as_text else target_machine.emit_object(module)
-
-
-def _verify(text: str) -> None:
-    _parse(text)
-
-
-def _parse(text: str) -> ModuleRef:
-    llvm = _llvm()
-    try:
-        module = llvm.parse_assembly(text)
-        module.verify()
-    except RuntimeError as error:
-        message = "LLVM rejects the generated IR"
-        raise BackendError(message, found=str(error).strip()).saved_to(save(text)) from error
-    return module
+    _prepare(machine)
+    made = partial(library.code, text, machine.triple, machine.cpu, machine.attributes, as_text=machine.as_text)
+    return _using(made, text)
 
 
 def _prepare(machine: Machine) -> None:
-    if machine.triple != _llvm().get_process_triple():
-        _all_targets()
+    if machine.triple != _using(library.host)[0]:
+        library.know_all_machines()
     for option in machine.options:
-        _set_option(option)
+        library.set_option(option)
 
 
-def _machine_of(text: str, machine: Machine) -> tuple[ModuleRef, TargetMachine]:
-    module = _parse(text)
-    _prepare(machine)
-    target = _llvm().Target.from_triple(machine.triple)
-    target_machine = target.create_target_machine(
-        cpu=machine.cpu, features=machine.attributes, opt=2, reloc="pic", codemodel="small"
-    )
-    module.triple = machine.triple
-    module.data_layout = str(target_machine.target_data)
-    return module, target_machine
+def _using(work: Callable[[], T], text: str = "") -> T:
+    """What a function of the library gives, in which there is no LLVM, or which does not take the text."""
+    try:
+        return work()
+    except OSError as error:  # There is no memory for it, or what is installed is damaged.
+        raise BackendError("LLVM cannot be loaded", found=str(error)) from None
+    except library.RejectedError as error:
+        message = "LLVM rejects the generated IR"
+        raise BackendError(message, found=str(error).strip()).saved_to(save(text)) from error
