@@ -78,12 +78,13 @@ def kernel(name: str, parameters: list[tuple[str, Type]], warps: int = 1) -> tup
     module.name_nodes("opencl.enable.FP_CONTRACT")
     lanes, size = module.node("i32 16"), module.node(f"i32 {16 * warps}, i32 1, i32 1")
     attachments = f"!intel_reqd_sub_group_size {lanes} !reqd_work_group_size {size} "
-    return module, module.function(name, VOID, parameters, linkage="spir_kernel", attachments=attachments)
+    made = module.function(name, VOID, parameters, linkage="spir_kernel", attachments=attachments, keeps_parts=True)
+    return module, made
 
 
-def vadd() -> str:
+def vadd() -> Function:
     """z[i] = x[i] + y[i] for i < n, one element a lane, 64 a program."""
-    module, f = kernel("vadd", [("x", GLOBAL_PTR), ("y", GLOBAL_PTR), ("z", GLOBAL_PTR), ("n", I32)], warps=4)
+    _, f = kernel("vadd", [("x", GLOBAL_PTR), ("y", GLOBAL_PTR), ("z", GLOBAL_PTR), ("n", I32)], warps=4)
     x, y, z, n = f.parameters
     group = f.cast("trunc", xe.GET_GROUP_ID.call(f, 0), I32)
     lane = f.cast("trunc", xe.GET_LOCAL_ID.call(f, 0), I32)
@@ -93,7 +94,7 @@ def vadd() -> str:
         total = f.fadd(f.load(F32, f.gep(x, at, F32)), f.load(F32, f.gep(y, at, F32)))
         f.store(total, f.gep(z, at, F32))
     f.ret()
-    return module.text
+    return f
 
 
 def place(f: Function, x: Value, y: Value) -> Value:
@@ -101,11 +102,11 @@ def place(f: Function, x: Value, y: Value) -> Value:
     return f.insert(f.insert(poison(COORDINATES), x, 0), y, 1)
 
 
-def gemm(warps: tuple[int, int] = (2, 2)) -> str:
+def gemm(warps: tuple[int, int] = (2, 2)) -> Function:
     """c = a @ b, f16 to f32; 32x64 elements a warp, 32 of k a step; A is m x k, B k x n, C m x n."""
     down, across = warps
     parameters = [("a", GLOBAL_PTR), ("b", GLOBAL_PTR), ("c", GLOBAL_PTR), ("m", I32), ("n", I32), ("k", I32)]
-    module, f = kernel("gemm", parameters, warps=down * across)
+    _, f = kernel("gemm", parameters, warps=down * across)
     a, b, c, m, n, k = f.parameters
     warp = xe.GET_SUB_GROUP_ID.call(f)
     group = [f.cast("trunc", xe.GET_GROUP_ID.call(f, axis), I32) for axis in (0, 1)]
@@ -140,13 +141,13 @@ def gemm(warps: tuple[int, int] = (2, 2)) -> str:
             at = place(f, f.add(column, 16 * j), f.add(row, 8 * i))
             xe.BLOCK_STORE.call(f, 4, 16, 8, 1, result, c, c_pitch, m, c_pitch, at)
     f.ret()
-    return module.text
+    return f
 
 
-def block_load(builtin: Builtin, block: tuple[int, int, int, int]) -> str:
+def block_load(builtin: Builtin, block: tuple[int, int, int, int]) -> Function:
     """Load a block at (x, y) of a surface; `out` gets each lane's bytes one after the other, 1024 apart."""
     surface = [("base", GLOBAL_PTR), ("width", I32), ("height", I32), ("pitch", I32), ("x", I32), ("y", I32)]
-    module, f = kernel("load", [*surface, ("out", GLOBAL_PTR)])
+    _, f = kernel("load", [*surface, ("out", GLOBAL_PTR)])
     base, width, height, pitch, x, y, out = f.parameters
     held = f.alloca(I8, 1024)
     builtin.call(f, *block, base, width, height, pitch, place(f, x, y), held)
@@ -155,13 +156,13 @@ def block_load(builtin: Builtin, block: tuple[int, int, int, int]) -> str:
         f.store(f.load(I8, f.gep(held, loop.index, I8)), f.gep(out, f.add(f.mul(lane, 1024), loop.index), I8))
         loop.yield_()
     f.ret()
-    return module.text
+    return f
 
 
-def block_store(block: tuple[int, int, int, int]) -> str:
+def block_store(block: tuple[int, int, int, int]) -> Function:
     """The other way round."""
     surface = [("base", GLOBAL_PTR), ("width", I32), ("height", I32), ("pitch", I32), ("x", I32), ("y", I32)]
-    module, f = kernel("store", [*surface, ("source", GLOBAL_PTR)])
+    _, f = kernel("store", [*surface, ("source", GLOBAL_PTR)])
     base, width, height, pitch, x, y, source = f.parameters
     held = f.alloca(I8, 1024)
     lane = f.cast("zext", xe.GET_SUB_GROUP_LOCAL_ID.call(f), I64)
@@ -170,14 +171,14 @@ def block_store(block: tuple[int, int, int, int]) -> str:
         loop.yield_()
     xe.BLOCK_STORE.call(f, *block, held, base, width, height, pitch, place(f, x, y))
     f.ret()
-    return module.text
+    return f
 
 
-def product(dtypes: tuple[str, str, str], rows: int) -> str:
+def product(dtypes: tuple[str, str, str], rows: int) -> Function:
     """One matrix product: each lane's part of a, b and c lies in a row of its own."""
     made = xe.DPAS_TABLE[dtypes]
     _, a_type, b_type, c_type, _ = made.builtin(rows).parameter_types
-    module, f = kernel("product", [("a", GLOBAL_PTR), ("b", GLOBAL_PTR), ("c", GLOBAL_PTR)])
+    _, f = kernel("product", [("a", GLOBAL_PTR), ("b", GLOBAL_PTR), ("c", GLOBAL_PTR)])
     lane = f.cast("zext", xe.GET_SUB_GROUP_LOCAL_ID.call(f), I64)
 
     def mine(pointer: Value, type_: Type) -> Value:
@@ -187,12 +188,12 @@ def product(dtypes: tuple[str, str, str], rows: int) -> str:
     a, b, c = (f.load(type_, pointer, align=2) for type_, pointer in zip((a_type, b_type, c_type), at, strict=True))
     f.store(made.call(f, rows, a, b, c), at[2], align=2)
     f.ret()
-    return module.text
+    return f
 
 
-def lanes() -> str:
+def lanes() -> Function:
     """A predicated copy: out[l] = source[l] where l < n and 7 elsewhere; then, where l >= n, out[16 + l] = l."""
-    module, f = kernel("lanes", [("source", GLOBAL_PTR), ("out", GLOBAL_PTR), ("n", I32)])
+    _, f = kernel("lanes", [("source", GLOBAL_PTR), ("out", GLOBAL_PTR), ("n", I32)])
     source, out, n = f.parameters
     number = xe.GET_SUB_GROUP_LOCAL_ID.call(f)
     lane, inside = f.cast("zext", number, I64), f.icmp("slt", number, n)
@@ -201,4 +202,4 @@ def lanes() -> str:
     beyond = f.gep(out, f.add(lane, 16), I32)
     xe.PREDICATED_STORE.of("int").call(f, beyond, number, f.xor(inside, 1))
     f.ret()
-    return module.text
+    return f

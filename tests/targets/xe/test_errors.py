@@ -251,7 +251,7 @@ def test_a_driver_without_an_extension(queue: Queue) -> None:
     if not queue.emulated:
         pytest.skip("a GPU takes the module")
     with pytest.raises(BackendError, match="rejects the module") as caught:
-        queue.kernel(emit(modules.block_load(modules.xe.BLOCK_LOAD, (2, 16, 8, 1))), "load")
+        queue.kernel(emit(modules.block_load(modules.xe.BLOCK_LOAD, (2, 16, 8, 1)).module.text), "load")
     assert "6228" in (caught.value.found or "")
     assert re.search(r"The module uses .*SPV_INTEL_2d_block_io.*: a newer driver may know", caught.value.hint or "")
 

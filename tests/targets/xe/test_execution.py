@@ -14,7 +14,8 @@ from mltriton.layouts.encodings import DotOperandEncoding
 from mltriton.layouts.hardware import linear_layout
 from mltriton.layouts.linear import LinearLayout
 from mltriton.runtime.native.params import ParamSpec
-from mltriton.targets.llvm.types import F32, F64, GLOBAL_PTR, I8, I16, I32, I64, Type
+from mltriton.targets.llvm.types import F32, F64, GLOBAL_PTR, I8, I16, I32, I64, VOID, Type
+from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe import driver, isa, opencl
 from mltriton.targets.xe.devices import device
 from mltriton.targets.xe.driver import Queue
@@ -30,8 +31,8 @@ Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(7)
 
 
-def load(queue: Queue, text: str, name: str, warps: int = 1) -> XeKernel:
-    image = image_of(text, PVC) if queue.emulated else emit(text)
+def load(queue: Queue, kernel: Function, name: str, warps: int = 1) -> XeKernel:
+    image = image_of(kernel, PVC) if queue.emulated else emit(kernel.module.text)
     return XeKernel(queue, lambda *_: image, name, 16 * warps)
 
 
@@ -282,7 +283,7 @@ def test_accesses_under_a_condition(queue: Queue) -> None:
 )
 def test_rounding(queue: Queue, builtin: xe.Builtin) -> None:
     """To the nearest, ties to even; infinities and NaN stay what they are."""
-    module, f = modules.kernel("rounding", [("x", GLOBAL_PTR), ("y", GLOBAL_PTR)])
+    _, f = modules.kernel("rounding", [("x", GLOBAL_PTR), ("y", GLOBAL_PTR)])
     lane = f.cast("zext", xe.GET_SUB_GROUP_LOCAL_ID.call(f), I64)
     result = builtin.call(f, f.load(F32, f.gep(f.parameters[0], lane, F32)))
     f.store(result, f.gep(f.parameters[1], lane, result.type))
@@ -294,7 +295,7 @@ def test_rounding(queue: Queue, builtin: xe.Builtin) -> None:
     bits += [0x7F800000, 0xFF800000, 0x7F7FFFFF, 0x80000000, 1, half, 0xC0490FDB, 0x00800000 - 1]
     x = np.array([*bits, 0x7FC00000], np.uint32)
     y = np.zeros(16, np.uint32 if kept == 13 else np.uint16)
-    launch(load(queue, module.text, "rounding"), (1, 1, 1), x.view(np.float32), y)
+    launch(load(queue, f, "rounding"), (1, 1, 1), x.view(np.float32), y)
     wide = x.astype(np.uint64)
     expected = (wide + (1 << kept - 1) - 1 + (wide >> kept & 1)) >> kept << kept
     result = y.astype(np.uint64) << (0 if kept == 13 else 16)
@@ -304,13 +305,13 @@ def test_rounding(queue: Queue, builtin: xe.Builtin) -> None:
 
 
 def test_bf16_becomes_f32(queue: Queue) -> None:
-    module, f = modules.kernel("widening", [("x", GLOBAL_PTR), ("y", GLOBAL_PTR)])
+    _, f = modules.kernel("widening", [("x", GLOBAL_PTR), ("y", GLOBAL_PTR)])
     lane = f.cast("zext", xe.GET_SUB_GROUP_LOCAL_ID.call(f), I64)
     wide = xe.BF16_TO_FLOAT.call(f, f.load(I16, f.gep(f.parameters[0], lane, I16)))
     f.store(wide, f.gep(f.parameters[1], lane, F32))
     f.ret()
     x, y = to_bf16(RNG.standard_normal(16)), np.zeros(16, np.float32)
-    launch(load(queue, module.text, "widening"), (1, 1, 1), x, y)
+    launch(load(queue, f, "widening"), (1, 1, 1), x, y)
     np.testing.assert_array_equal(y, from_bf16(x))
 
 
@@ -324,14 +325,18 @@ def test_a_block_outside_of_the_limits_is_an_error() -> None:
 
 
 def test_a_shape_that_is_not_constant_is_an_error() -> None:
-    text = modules.block_load(xe.BLOCK_LOAD, (2, 16, 8, 1)).replace("(i32 2, i32 16,", "(i32 2, i32 %x,")
+    _, f = modules.kernel("load", [("base", GLOBAL_PTR), ("size", I32)])
+    base, size = f.parameters
+    xe.BLOCK_LOAD.call(f, 2, size, 8, 1, base, size, size, size, modules.place(f, size, size), f.alloca(I8, 1024))
     with pytest.raises(BackendError, match="the shape of a __spirv_Subgroup2DBlockLoadINTEL is not known"):
-        emulate(text, PVC)
+        emulate(f, PVC)
 
 
 def test_intrinsics_of_intels_compiler_cannot_be_emulated() -> None:
     with pytest.raises(BackendError, match=r"llvm\.genx\.something cannot be emulated"):
-        emulate("  call void @llvm.genx.something(i32 0)\n", PVC)
+        _, f = modules.kernel("something", [])
+        f.declared_call("llvm.genx.something", VOID)
+        emulate(f, PVC)
 
 
 # The driver.
@@ -368,20 +373,20 @@ def test_a_build_that_fails_shows_its_log(queue: Queue) -> None:
     if not queue.emulated:
         pytest.skip("a GPU takes the module")
     with pytest.raises(BackendError, match="rejects the module") as caught:
-        queue.kernel(emit(modules.block_load(xe.BLOCK_LOAD, (2, 16, 8, 1))), "load")
+        queue.kernel(emit(modules.block_load(xe.BLOCK_LOAD, (2, 16, 8, 1)).module.text), "load")
     assert "apability" in (caught.value.found or "")
     with pytest.raises(BackendError, match="the module has no kernel sub"):
-        queue.kernel(emit(modules.vadd()), "sub")
+        queue.kernel(emit(modules.vadd().module.text), "sub")
 
 
 def test_too_many_lanes(queue: Queue) -> None:
-    kernel = queue.kernel(emit(modules.vadd()), "vadd")
+    kernel = queue.kernel(emit(modules.vadd().module.text), "vadd")
     with pytest.raises(OutOfResources, match="a program has more lanes than the device"):
         queue.submit(kernel, [], (1, 1, 1), 1 << 20)
 
 
 def test_a_launch_that_does_not_start(queue: Queue) -> None:
-    kernel = queue.kernel(emit(modules.vadd()), "vadd")
+    kernel = queue.kernel(emit(modules.vadd().module.text), "vadd")
     with pytest.raises(LaunchError, match="does not start the kernel"):
         queue.submit(kernel, [], (1, 1, 1), 48)
 
@@ -415,14 +420,14 @@ SCALARS += [("f32", F32, 0.1), ("f32", F32, np.float32(0.3))]
 
 @pytest.mark.parametrize(("kind", "type_", "value"), SCALARS, ids=str)
 def test_numbers_arrive(queue: Queue, kind: str, type_: Type, value: Any) -> None:
-    module, f = modules.kernel("number", [("out", GLOBAL_PTR), ("value", type_)])
+    _, f = modules.kernel("number", [("out", GLOBAL_PTR), ("value", type_)])
     f.store(f.parameters[1], f.parameters[0])
     f.ret()
     dtype = np.dtype("i1" if kind == "i1" else f"{kind[0]}{int(kind[1:]) // 8}")
     numbers = {"i1": ParamSpec.boolean(), "f32": ParamSpec.floating("f32"), "f64": ParamSpec.floating("f64")}
     spec = numbers[kind] if kind in numbers else ParamSpec.integer(kind, annotated=True)
     out = np.zeros(3, dtype)
-    start = load(queue, module.text, "number").launcher([ParamSpec.tensor(dtype), spec])
+    start = load(queue, f, "number").launcher([ParamSpec.tensor(dtype), spec])
     assert start(1, 1, 1, out, value) is None
     np.testing.assert_array_equal(out, [dtype.type(value), 0, 0])
 
@@ -456,7 +461,7 @@ def test_an_argument_that_does_not_pass_is_left_to_others(queue: Queue) -> None:
 @pytest.mark.usefixtures("needs_ocloc")
 @pytest.mark.parametrize(("target", "most"), [(PVC, 72), (BMG, 63)], ids=["pvc", "bmg"])
 def test_gemm_in_instructions(target: Any, most: int) -> None:
-    native = compile_without_spills(emit(modules.gemm((8, 4))), target, 32)
+    native = compile_without_spills(emit(modules.gemm((8, 4)).module.text), target, 32)
     info = native.kernels["gemm"]
     assert (info.registers, info.spilled, info.scratch, info.lanes) == (256, 0, 0, 16)
     (loop,) = isa.innermost_loops(disassemble(native)["gemm"])
@@ -468,7 +473,7 @@ def test_gemm_in_instructions(target: Any, most: int) -> None:
 
 @pytest.mark.usefixtures("needs_ocloc")
 def test_too_few_registers_spill() -> None:
-    native = compile_native(emit(modules.gemm((8, 4))), PVC, registers=128)
+    native = compile_native(emit(modules.gemm((8, 4)).module.text), PVC, registers=128)
     assert native.spills
     assert native.kernels["gemm"].spilled > 1000
     assert "spilled" in native.log

@@ -9,7 +9,10 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+import xe_modules as modules
+from mltriton.targets.llvm.types import GLOBAL_PTR, I32, I64, SHARED_PTR, VOID, Value
 from mltriton.targets.xe.emulation import lockstep
+from mltriton.targets.xe.spirv import builtins as xe
 
 RNG = np.random.default_rng(31)
 
@@ -57,36 +60,22 @@ def test_updates_come_between_what_is_loaded_before_and_after(dtype: Any) -> Non
     np.testing.assert_array_equal(y, expected)
 
 
-KERNEL = """define spir_kernel void @k(ptr addrspace(1) %arg0) #0 {
-entry:
-  %v1 = load i32, ptr addrspace(1) %arg0
-  %v2 = load i32, ptr addrspace(3) @shared
-  store i32 %v2, ptr addrspace(1) %arg0
-  store i32 %v2, ptr %slot
-  br label %i.head1
-i.head1:
-  %v3 = phi i32 [ 0, %entry ], [ 1, %store.end3 ]
-  br i1 %v4, label %store.then2, label %store.end3
-store.then2:
-  store i32 %v1, ptr addrspace(1) %arg0
-  %v5 = load i32, ptr addrspace(1) %arg0
-  br label %store.end3
-store.end3:
-  call void @load_8x16(ptr addrspace(1) %arg0)
-  br i1 %v6, label %i.head1, label %i.exit4
-i.exit4:
-  ret void
-}
-"""
-
-
 def test_where_lanes_meet() -> None:
     """In front of what follows a write, or writes after a read; once for what lanes may take apart, never inside."""
-    lines = lockstep.rewrite(KERNEL).splitlines()
-    assert lines[0].startswith("declare void @_Z22__spirv_ControlBarrieriii(")
-    met = [lines[place + 1].strip() for place, line in enumerate(lines) if "call void @_Z22" in line]
-    assert met == [
-        "store i32 %v2, ptr addrspace(1) %arg0",
-        "br i1 %v4, label %store.then2, label %store.end3",
-        "call void @load_8x16(ptr addrspace(1) %arg0)",
-    ]
+    _, f = modules.kernel("k", [("at", GLOBAL_PTR)])
+    [at] = f.parameters
+    first, second = f.load(I32, at), f.load(I32, Value(SHARED_PTR, "@shared"))
+    f.store(second, at)
+    f.store(second, f.alloca(I32))
+    with f.loop(0, f.cast("sext", first, I64), at_least_once=True) as loop:
+        with f.when(f.icmp("eq", second, 3), "store"):
+            f.store(first, at)
+            f.load(I32, at)
+        f.call("load_8x16", VOID, at)
+        loop.yield_()
+    f.ret()
+    lockstep.rewrite(f)
+    lines = [made for made in f.instructions if made.op != "alloca"]
+    calls = [place for place, made in enumerate(lines) if made.names == (xe.BARRIER.symbol,)]
+    met = [(lines[place + 1].op, *(name.rstrip("0123456789") for name in lines[place + 1].names)) for place in calls]
+    assert met == [("store",), ("br", "store.then", "store.end"), ("call", "load_8x")]

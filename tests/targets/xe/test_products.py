@@ -9,10 +9,14 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+import xe_modules as modules
 from aligned_arrays import aligned
 from mltriton.errors import BackendError, OptionError
+from mltriton.targets.llvm.types import GLOBAL_PTR, I8, I32
+from mltriton.targets.xe.block_limits import Access, Block
 from mltriton.targets.xe.devices import device
 from mltriton.targets.xe.emulation import emulate
+from mltriton.targets.xe.llvm import payloads
 
 pytestmark = pytest.mark.usefixtures("queue")
 TARGET = "xe:pvc"
@@ -71,10 +75,16 @@ def test_what_has_no_address_payloads() -> None:
     for value, target, message in ((True, "cpu", "the target cpu has no address_payloads"), (1, TARGET, "a bool")):
         with pytest.raises(OptionError, match=message):
             triton.compile(multiply, SIGNATURE, BLOCKS, target=target, address_payloads=value)
-    kernel = triton.compile(multiply, SIGNATURE, BLOCKS, target=TARGET, address_payloads=True)
-    text = kernel.asm["llvm"].replace("i32 16, i32 2, i1 false", "i32 16, i32 1, i1 false")
+
+
+def test_a_payload_is_of_one_block() -> None:
+    _, f = modules.kernel("load", [("base", GLOBAL_PTR), ("size", I32)])
+    base, size = f.parameters
+    wide, narrow = (Block(Access.LOAD, 2, 16, 8, blocks) for blocks in (2, 1))
+    payload = payloads.create(f, payloads.Surface(base, size, size, size), wide, size, size)
+    payloads.load(f, payload, narrow, f.alloca(I8, 1024), 0)
     with pytest.raises(BackendError, match="a payload is of another block"):
-        emulate(text, device("pvc"))
+        emulate(f, device("pvc"))
 
 
 @pytest.mark.parametrize(

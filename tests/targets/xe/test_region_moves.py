@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import xe_modules as modules
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.targets.llvm.types import GLOBAL_PTR, I8, I16, I32, I64, Type, poison
+from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.devices import device
 from mltriton.targets.xe.driver import Queue
 from mltriton.targets.xe.emulation import image_of
@@ -33,9 +34,9 @@ TRANSPOSED_HALVES = fewest_moves((1, 32, 64, 128, 256, 2, 4, 8, 16), 0)  # lanes
 assert TRANSPOSED_HALVES is not None and len(TRANSPOSED_HALVES.stages) == 4
 
 
-def kernel_of(moves: RegionMoves, source: Type, result: Type) -> str:
+def kernel_of(moves: RegionMoves, source: Type, result: Type) -> Function:
     """Each lane reads its part of the source, a vector, and writes its part of the result."""
-    module, f = modules.kernel("kernel", [("from", GLOBAL_PTR), ("to", GLOBAL_PTR)])
+    _, f = modules.kernel("kernel", [("from", GLOBAL_PTR), ("to", GLOBAL_PTR)])
     from_, to = f.parameters
     lane = f.cast("zext", calls.lane(f), I64)
     held = poison(source)
@@ -46,7 +47,7 @@ def kernel_of(moves: RegionMoves, source: Type, result: Type) -> str:
     for word in range(result.lanes):
         f.store(f.extract(made, word), f.gep(to, f.add(lane, 16 * word), result.scalar))
     f.ret()
-    return module.text
+    return f
 
 
 HELD: dict[str, tuple[RegionMoves, Type, Type]] = {
@@ -60,8 +61,8 @@ HELD: dict[str, tuple[RegionMoves, Type, Type]] = {
 
 @pytest.mark.parametrize(("moves", "source", "result"), HELD.values(), ids=HELD)
 def test_emulated_moves_bring_each_byte(queue: Queue, moves: RegionMoves, source: Type, result: Type) -> None:
-    text = kernel_of(moves, source, result)
-    image = image_of(text, device("pvc")) if queue.emulated else emit(text)
+    kernel = kernel_of(moves, source, result)
+    image = image_of(kernel, device("pvc")) if queue.emulated else emit(kernel.module.text)
     there = np.random.default_rng(5).integers(0, 256, 16 * source.bytes).astype(np.uint8)
     made = np.zeros(16 * result.bytes, np.uint8)
     specs: list[Any] = [ParamSpec.tensor(array.dtype) for array in (there, made)]
@@ -103,7 +104,7 @@ def test_assembly_of_stages() -> None:
 
 def test_a_module_with_assembly() -> None:
     """In the place of the import; the extension is named, so that a driver without it can be told of."""
-    image = emit(kernel_of(*HELD["rows of halves"]))
+    image = emit(kernel_of(*HELD["rows of halves"]).module.text)
     module = read(image)
     assert module.imports == []
     assert CAPABILITY in module.capabilities
@@ -115,7 +116,7 @@ def test_a_module_with_assembly() -> None:
     assert call[2] == assembly[1]
     assert max(assembly[1], target[0]) < module.header[3]
     assert all(operands[1] != assembly[1] for operands in module.of(Op.FUNCTION))
-    other = read(emit(modules.vadd()))
+    other = read(emit(modules.vadd().module.text))
     assert EXTENSION not in other.extensions
     assert not list(other.of(Op.ASM_TARGET))
 
@@ -123,7 +124,7 @@ def test_a_module_with_assembly() -> None:
 @pytest.mark.usefixtures("needs_validator")
 def test_the_validator_takes_assembly() -> None:
     for held in HELD.values():
-        assert validate(emit(kernel_of(*held)))
+        assert validate(emit(kernel_of(*held).module.text))
 
 
 @given(st.permutations(range(10)), st.sampled_from([32, 64, 256, 512]), st.sampled_from([32, 64, 256, 512]))

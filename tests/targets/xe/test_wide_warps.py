@@ -126,8 +126,8 @@ module attributes {{"ttg.num-warps" = 1 : i32, "ttg.threads-per-warp" = 32 : i32
 }}
 """
     pvc = device("pvc")
-    llvm = emit_kernel(parse_module(text), pvc).text
-    image = image_of(llvm, pvc) if queue.emulated else emit(llvm)
+    kernel = emit_kernel(parse_module(text), pvc)
+    image = image_of(kernel.function, pvc) if queue.emulated else emit(kernel.text)
     made = np.zeros(64, np.int32)
     XeKernel(queue, lambda *_: image, "kernel", 32).launcher([ParamSpec.tensor(made.dtype)])(1, 1, 1, made)
     assert (made == numbers).all()

@@ -33,8 +33,7 @@ class Module:
         self.texts: dict[str, bytes] = {}  # the constants that are bytes
         self._functions: dict[str, Function] = {}
         self._definitions: dict[str, str] = {}
-        self._nodes = ["!{i32 1}"]
-        self._named: list[str] = []
+        self._nodes, self._named = ["!{i32 1}"], list[str]()
 
     def node(self, content: str) -> str:
         """The name of a metadata node with that content, such as `i32 16`."""
@@ -47,17 +46,14 @@ class Module:
         """Named metadata: what LLVM looks for by name."""
         self._named.append(f"!{name} = !{{{', '.join(nodes)}}}")
 
-    def declare(self, name: str, result: Type, parameters: Sequence[Type]) -> None:
-        """Declare an external function or intrinsic; repeating a declaration is fine."""
-        self._declarations.setdefault(
-            name, f"declare {result} @{name}({', '.join(parameter.text for parameter in parameters)})"
-        )
+    def declare(self, name: str, result: Type, parameters: Sequence[Type], *, variadic: bool = False) -> None:
+        """Declare an external function or intrinsic, once or several times; `variadic`: it takes further arguments."""
+        types = [*(parameter.text for parameter in parameters), *["..."] * variadic]
+        self._declarations.setdefault(name, f"declare {result} @{name}({', '.join(types)})")
 
-    def declare_variadic(self, name: str, result: Type, parameters: Sequence[Type]) -> None:
-        """Declare an external function that takes any number of arguments after `parameters`."""
-        self._declarations.setdefault(
-            name, f"declare {result} @{name}({', '.join(parameter.text for parameter in parameters)}, ...)"
-        )
+    def undeclare(self, name: str) -> None:
+        """Forget a declaration that nothing needs any more."""
+        self._declarations.pop(name, None)
 
     def variable(self, name: str, initial: str) -> Value:
         """The address of an exported variable; `initial` is its type and first value."""
@@ -187,6 +183,11 @@ class Function(Instructions):
         for line in in_order([self._entry_lines, self.lines]):
             assert isinstance(line, Instruction), "a function that keeps parts"
             yield line
+
+    def taken(self) -> list[Instruction]:
+        """All instructions but the allocas, which the function is left without: to be written anew."""
+        lines, self.lines, self.current_block = list(in_order(self.lines)), [], "entry"
+        return [line for line in lines if isinstance(line, Instruction)]
 
     @property
     def text(self) -> str:

@@ -42,8 +42,7 @@ class Form(NamedTuple):
 
     def emulated(self, lowered: XeLowered, device: Device) -> bytes:
         """What runs on this machine's CPU instead: SPIR-V without what only Xe has, or an object file."""
-        source = lowered.text if self.code is Code.SIMT else lowered.source
-        return import_module(self.emulation).image_of(source, device)
+        return import_module(self.emulation).image_of(lowered.source, device)
 
 
 _HERE = "mltriton.targets.xe"

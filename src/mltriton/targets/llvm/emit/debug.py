@@ -13,7 +13,7 @@ from mltriton.dialects import tt
 from mltriton.ir.types import FloatType, IntegerType, PointerType
 from mltriton.records import NamedTuple
 from mltriton.targets.llvm.emit.context import Emitter
-from mltriton.targets.llvm.types import I1, I32, I64, Type, Value, constant
+from mltriton.targets.llvm.types import I1, I32, I64, VOID, Type, Value, constant
 
 
 class Printed(NamedTuple):
@@ -56,8 +56,8 @@ def line_form(e: Emitter, prefix: str, conversion: str, widths: Sequence[int], i
 def record_failure(e: Emitter, op: tt.Assert, program: Value, element: Value, scope: str = "") -> None:
     """Write an assertion that failed (program and element are i64) into `e.failure`, unless another one did before."""
     f, number = e.function, constant(I32, e.assertions[op])
-    swapped = f.fresh()
-    f.line(f"{swapped} = cmpxchg {e.failure}, i32 0, {number} {scope}acq_rel acquire, align 8")
-    with f.when(f.emit(f"extractvalue {{ i32, i1 }} {swapped}, 1", I1), "first"):
+    swap = f"cmpxchg {e.failure}, i32 0, {number} {scope}acq_rel acquire, align 8"
+    swapped = f.emit(swap, VOID, "cmpxchg", (e.failure, number))
+    with f.when(f.emit(f"extractvalue {{ i32, i1 }} {swapped.text}, 1", I1), "first"):
         f.store(program, f.gep(e.failure, 1, I64))
         f.store(element, f.gep(e.failure, 2, I64))

@@ -1,20 +1,21 @@
 """Running kernels for Xe on Intel's OpenCL runtime for CPUs: what that runtime lacks, written as plain LLVM IR.
 
-Level: `llvm` -> `llvm`. `emulate` takes the IR text of a kernel and gives one in which every call of a 2D block access,
-a matrix product, a split barrier, an address payload, a predicated access, moves of regions or conversions of small
-floats calls a function of the text itself. Lanes stay in step where they access memory (`lockstep.py`).
+Level: `llvm` -> `llvm`. `emulate` takes the instructions of a kernel and gives a module in which every call of a 2D
+block access, a matrix product, a split barrier, an address payload, a predicated access, moves of regions or
+conversions of small floats calls a function of the module itself. Lanes stay in step where they access memory
+(`lockstep.py`).
 Guarantees: blocks outside of the device's limits raise `BackendError`; surfaces outside of them give what no kernel
 wants (every bit set, stores dropped), so that a missing guard shows.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from mltriton.errors import BackendError
-from mltriton.targets.llvm.types import Type, vector
-from mltriton.targets.llvm.writer import Module
+from mltriton.targets.llvm.instruction import Instruction, Operands
+from mltriton.targets.llvm.types import VOID
+from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.emulation import (
     blocks,
@@ -26,6 +27,7 @@ from mltriton.targets.xe.emulation import (
     region_shuffles,
     small_floats,
 )
+from mltriton.targets.xe.llvm.caching import DECORATED
 from mltriton.targets.xe.llvm.region_calls import named
 from mltriton.targets.xe.llvm.small_floats import named as widening_named
 from mltriton.targets.xe.spirv import builtins as xe
@@ -48,51 +50,61 @@ _WRITERS: dict[str, tuple[tuple[int, ...], Writer]] = {
     xe.PREDICATED_STORE.name: ((), lanes.write_store),
 }
 
-_CALL = re.compile(r"call (?:spir_func )?(?:<[^>]*>|[\w.]+) @([\w.]+)\((.*)\)(?= |$|,)", re.MULTILINE)
-_HINT = re.compile(r", !spirv\.Decorations !\d+")  # of caches
-_CONSTANT = re.compile(r"i32 (-?\d+)$")
+
+def emulate(kernel: Function, device: Device) -> str:
+    """The module of a kernel without anything that only Xe has. The kernel is used up: its instructions change."""
+    calls = _Calls(kernel.module, device)
+    payloads.rewrite(kernel, calls.standing_for)
+    lockstep.rewrite(kernel)
+    phis.rewrite(kernel)
+    for made in kernel.taken():
+        kernel.lines.append(calls.replaced(made) if made.op == "call" else _without_hint(made))
+    calls.undeclare()
+    kernel.module.put_last(kernel)
+    return kernel.module.text
 
 
-def emulate(text: str, device: Device) -> str:
-    """The kernel in `text` without anything that only Xe has."""
-    library = Module()
-    known = {builtin.symbol: builtin for builtin in every_builtin() if builtin.name in _WRITERS}
-    written: dict[tuple[str, tuple[int, ...]], str] = {}
+class _Calls:
+    """The calls of one module's kernel, and the functions that were written for them."""
 
-    def function(builtin: Builtin, constants: tuple[int, ...]) -> str:
+    def __init__(self, module: Module, device: Device) -> None:
+        self._module, self._device = module, device
+        self._known = {builtin.symbol: builtin for builtin in every_builtin() if builtin.name in _WRITERS}
+        self._written: dict[tuple[str, tuple[int, ...]], str] = {}
+
+    def standing_for(self, builtin: Builtin, constants: tuple[int, ...]) -> str:
+        """The name of the function that stands for a built-in one with these constants."""
         key = (builtin.symbol, constants)
-        if key not in written:
-            written[key] = _WRITERS[builtin.name][1](library, builtin, constants, device)
-        return written[key]
+        if key not in self._written:
+            self._written[key] = _WRITERS[builtin.name][1](self._module, builtin, constants, self._device)
+        return self._written[key]
 
-    def assembled(symbol: str, call: re.Match[str]) -> str:
-        if (symbol, ()) not in written:
-            source, result = (_type(text) for text in (call[2], call[0].removeprefix("call ")))
-            if (moves := named(symbol)) is not None:
-                written[symbol, ()] = region_shuffles.write(library, symbol, moves, source, result)
-            elif (widening := widening_named(symbol)) is not None:
-                written[symbol, ()] = small_floats.write(library, symbol, widening[0], source, result)
-        return written[symbol, ()]
-
-    def rename(call: re.Match[str]) -> str:
-        symbol, arguments = call[1], call[2]
+    def replaced(self, made: Instruction) -> Instruction:
+        """The call, of another function where this is one that only Xe has."""
+        symbol = made.names[0]
         if symbol.startswith("llvm.genx."):
             raise BackendError(f"{symbol} cannot be emulated")
-        if _is_assembled(symbol):
-            return call[0].replace(f"@{symbol}(", f"@{assembled(symbol, call)}(", 1)
-        builtin = known.get(symbol)
-        if builtin is None:
-            return call[0]
-        name = function(builtin, _constants(builtin, arguments, _WRITERS[builtin.name][0]))
-        return call[0].replace(f"@{symbol}(", f"@{name}(", 1)
+        if (builtin := self._known.get(symbol)) is not None:
+            return _calling(made, self.standing_for(builtin, _constants(builtin, made.operands)))
+        if (symbol, ()) not in self._written:
+            source = made.operands[0].type if made.operands else VOID
+            if (moves := named(symbol)) is not None:
+                name = region_shuffles.write(self._module, symbol, moves, source, made.type)
+            elif (widening := widening_named(symbol)) is not None:
+                name = small_floats.write(self._module, symbol, widening[0], source, made.type)
+            else:
+                return made
+            self._written[symbol, ()] = name
+        return _calling(made, self._written[symbol, ()])
 
-    text = payloads.rewrite(_HINT.sub("", text), library, function)
-    kernel = _CALL.sub(rename, phis.rewrite(lockstep.rewrite(text)))
-    return _joined(kernel, library.text, known)
+    def undeclare(self) -> None:
+        """Forget the functions that nothing calls any more."""
+        for symbol in (*self._known, *(symbol for symbol, _ in self._written)):
+            self._module.undeclare(symbol)
 
 
-def image_of(text: str, device: Device) -> bytes:
-    """The SPIR-V module of the kernel in `text` without anything that only Xe has.
+def image_of(kernel: Function, device: Device) -> bytes:
+    """The SPIR-V module of a kernel without anything that only Xe has, which is used up.
 
     The runtime is not to optimise the kernel: it would make vectors of all lanes, and LLVM would take minutes for what
     passes them to functions. Unoptimised, lanes run one after the other.
@@ -101,47 +113,23 @@ def image_of(text: str, device: Device) -> bytes:
     from mltriton.targets.xe.spirv.patches import leave_kernels_alone
     from mltriton.targets.xe.spirv.words import read
 
-    return leave_kernels_alone(read(emit(emulate(text, device)))).image
+    return leave_kernels_alone(read(emit(emulate(kernel, device)))).image
 
 
-def _constants(builtin: Builtin, arguments: str, positions: tuple[int, ...]) -> tuple[int, ...]:
-    split = re.split(r", (?![^<(]*[>)])", arguments)
-    found = [_CONSTANT.match(split[position]) for position in positions]
-    if not all(found):
+def _constants(builtin: Builtin, operands: Operands) -> tuple[int, ...]:
+    found = [operands[position] for position in _WRITERS[builtin.name][0]]
+    if any(value.literal is None for value in found):
         message = f"the shape of a {unmangled(builtin.symbol)} is not known when compiling"
-        raise BackendError(message, found=arguments)
-    return tuple(int(match[1]) for match in found if match)
+        raise BackendError(message, found=", ".join(map(str, operands)))
+    return tuple(int(value.literal) for value in found if value.literal is not None)
 
 
-def _type(text: str) -> Type:
-    """The type at the start of a text."""
-    match = re.match(r"(?:<(\d+) x )?(\w+)", text)
-    assert match is not None
-    return vector(match[2], int(match[1] or 1))
+def _calling(made: Instruction, name: str) -> Instruction:
+    """The same call of another function."""
+    text = f"call {made.type} @{name}({', '.join(map(str, made.operands))})"
+    return made._replace(text=text, names=(name,))
 
 
-def _joined(kernel: str, library: str, emulated: dict[str, Builtin]) -> str:
-    """The library's functions and the kernel's text, each declaration once."""
-    declared: set[str] = set()
-    lines: list[str] = []
-    functions: list[str] = []
-    for line in kernel.splitlines():
-        symbol = _declared(line)
-        if symbol is not None:
-            declared.add(symbol)
-        if symbol not in emulated and (symbol is None or not _is_assembled(symbol)):
-            lines.append(line)
-    for line in library.partition("attributes #0")[0].splitlines():
-        if _declared(line) not in declared:
-            functions.append(line.replace(" #0 {", " nounwind {"))
-    return "\n".join((*functions, *lines, ""))
-
-
-def _is_assembled(symbol: str) -> bool:
-    """Whether a function of that name is assembly on Xe."""
-    return named(symbol) is not None or widening_named(symbol) is not None
-
-
-def _declared(line: str) -> str | None:
-    match = re.match(r"declare .*?@([\w.]+)\(", line)
-    return match[1] if match else None
+def _without_hint(made: Instruction) -> Instruction:
+    """An address that says nothing of the caches."""
+    return made._replace(text=f"inttoptr {made.operands[0]} to {made.type}") if made.op == DECORATED else made

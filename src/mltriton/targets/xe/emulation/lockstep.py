@@ -1,34 +1,28 @@
 """Lanes that run one after the other, kept in step where they access memory.
 
-Level: `llvm` text. Intel's runtime for CPUs runs the lanes of a kernel that it does not optimise one after the other,
-up to the next function of the warp. Those of a GPU do each instruction together, so that a lane never sees what
-another one writes later in the program. Guarantees: between a write and any other access of memory that lanes share
-stands a barrier of the warp; none stands where lanes may differ.
+Level: `llvm`. Intel's runtime for CPUs runs the lanes of a kernel that it does not optimise one after the other, up to
+the next function of the warp. Those of a GPU do each instruction together, so that a lane never sees what another one
+writes later in the program. Guarantees: between a write and any other access of memory that lanes share stands a
+barrier of the warp; none stands where lanes may differ.
 """
 
 from __future__ import annotations
 
-import re
-
 from mltriton.records import NamedTuple
+from mltriton.targets.llvm.instruction import LABEL, Instruction
+from mltriton.targets.llvm.types import GLOBAL_PTR, SHARED_PTR
+from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.spirv import builtins as xe
 from mltriton.targets.xe.spirv.builtins import Scope, Semantics
 
 _MEMORIES = Semantics.SEQUENTIALLY_CONSISTENT | Semantics.WORKGROUP_MEMORY | Semantics.GLOBAL_MEMORY
-_BARRIER = f"  call void @{xe.BARRIER.symbol}(i32 {Scope.SUBGROUP}, i32 {Scope.SUBGROUP}, i32 {int(_MEMORIES)})"
-_DECLARED = f"declare void @{xe.BARRIER.symbol}("
+_MEETING = (xe.BARRIER.symbol, xe.BARRIER_WAIT.symbol)
 
 # What all lanes of a warp take alike, by the first part of its labels. Lanes may differ in anything else.
 _UNIFORM = {"if", "i", "while", "whole", "surfaces", "block", "assert"}
-_STARTS, _ENDS = {"then", "head"}, {"end", "exit"}
-
-_KERNEL = re.compile(r"^(define spir_kernel .*\nentry:\n)(.*?)(?=^}$)", re.MULTILINE | re.DOTALL)
-_LABEL = re.compile(r"([a-z]+)\.([a-z]+)\d*:$")
-_TARGET = re.compile(r"  br .*?label %([a-z]+)\.(?:then|head)\d*(?:,|$)")
-_SHARED = r"ptr addrspace\([13]\)"
-_READ = re.compile(rf"  %\w+ = load .*{_SHARED}|.* @\w*load\w*\(", re.IGNORECASE)
-_WRITE = re.compile(rf"  store .*{_SHARED}|.* = (?:atomicrmw|cmpxchg) |.* @\w*store\w*\(", re.IGNORECASE)
-_MEETING = re.compile(rf".* @(?:{xe.BARRIER.symbol}|{xe.BARRIER_WAIT.symbol})\(")
+_STARTS, _ENDS = ("then", "head"), ("end", "exit")
+_SHARED = (GLOBAL_PTR, SHARED_PTR)
+_ATOMIC = ("atomicrmw", "cmpxchg")
 
 
 class Since(NamedTuple):
@@ -41,36 +35,34 @@ class Since(NamedTuple):
 _ANYTHING = Since(read=True, written=True)
 
 
-def rewrite(text: str) -> str:
-    """The kernel in `text` with barriers of the warp."""
-    found = _KERNEL.sub(lambda kernel: kernel[1] + "".join(_in_step(kernel[2].splitlines())), text)
-    if _BARRIER in found and _DECLARED not in found:
-        found = f"{_DECLARED}i32, i32, i32)\n{found}"
-    return found
-
-
-def _in_step(lines: list[str]) -> list[str]:
-    made: list[str] = []
+def rewrite(f: Function) -> None:
+    """Give a kernel barriers of the warp."""
     since, apart = Since(), 0  # how many pieces of code that lanes may not all take are open
-    for line in lines:
-        if (label := _LABEL.match(line)) is not None:
-            if label[1] not in _UNIFORM:
-                apart += (label[2] in _STARTS) - (label[2] in _ENDS)
+    for made in f.taken():
+        if made.op == LABEL:
+            name, _, part = made.text.partition(".")
+            if name not in _UNIFORM:
+                apart += part.startswith(_STARTS) - part.startswith(_ENDS)
             elif not apart:
                 since = _ANYTHING
         elif not apart:
-            reads, writes = _accesses(line)
+            reads, writes = _accesses(made)
             if (since.written and (reads or writes)) or (since.read and writes):
-                made.append(f"{_BARRIER}\n")
+                xe.BARRIER.call(f, Scope.SUBGROUP, Scope.SUBGROUP, int(_MEMORIES))
                 since = Since()
-            since = Since() if _MEETING.match(line) else Since(since.read or reads, since.written or writes)
-        made.append(f"{line}\n")
-    return made
+            meets = made.op == "call" and made.names[0] in _MEETING
+            since = Since() if meets else Since(since.read or reads, since.written or writes)
+        f.lines.append(made)
 
 
-def _accesses(line: str) -> tuple[bool, bool]:
-    """Whether a line reads and writes memory that lanes share; what they may take apart does both."""
-    target = _TARGET.match(line)
-    if target is not None:
-        return (False, False) if target[1] in _UNIFORM else (True, True)
-    return _READ.match(line) is not None, _WRITE.match(line) is not None
+def _accesses(made: Instruction) -> tuple[bool, bool]:
+    """Whether an instruction reads and writes memory that lanes share; what they may take apart does both."""
+    if made.op == "br":
+        entered = [name for name, _, part in (label.partition(".") for label in made.names) if part.startswith(_STARTS)]
+        apart = bool(entered) and entered[0] not in _UNIFORM
+        return apart, apart
+    if made.op == "call":
+        name = made.names[0].lower()
+        return "load" in name, "store" in name
+    shared = bool(made.operands) and made.operands[-1].type in _SHARED
+    return made.op == "load" and shared, (made.op == "store" and shared) or made.op in _ATOMIC

@@ -1,40 +1,33 @@
 """Kernels without phi instructions: what a block is given is stored by those before it and loaded at its start.
 
-Level: `llvm` text. Intel's runtime for CPUs gives all lanes the value of the last one where a phi takes another phi
-from the other side of a function of the warp, which variables in memory never suffer. Guarantees: a phi becomes a
-variable of its own, so that those of one block change together.
+Level: `llvm`. Intel's runtime for CPUs gives all lanes the value of the last one where a phi takes another phi from the
+other side of a function of the warp, which variables in memory never suffer. Guarantees: a phi becomes a variable of
+its own, so that those of one block change together.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
-_KERNEL = re.compile(r"^(define spir_kernel .*\nentry:\n)(.*?)(?=^}$)", re.MULTILINE | re.DOTALL)
-_PHI = re.compile(r"  (%\w+) = phi (.*?) (\[ .*)$")
-_INCOMING = re.compile(r"\[ (.*?), %([\w.]+) \]")
-_LABEL = re.compile(r"([\w.]+):$")
+from mltriton.targets.llvm.instruction import LABEL
+from mltriton.targets.llvm.types import Value
+from mltriton.targets.llvm.writer import Function
 
 
-def rewrite(text: str) -> str:
-    """The kernel in `text` with variables for phis."""
-    return _KERNEL.sub(lambda kernel: kernel[1] + "".join(f"{line}\n" for line in _lowered(kernel[2])), text)
-
-
-def _lowered(body: str) -> Iterator[str]:
-    lines = body.splitlines()
-    phis = [found for line in lines if (found := _PHI.match(line)) is not None]
-    yield from (f"  {name}.held = alloca {type_}, align 64" for name, type_, _ in (phi.groups() for phi in phis))
-    given: dict[str, list[str]] = {}
-    for name, type_, incoming in (phi.groups() for phi in phis):
-        for value, block in _INCOMING.findall(incoming):
-            given.setdefault(block, []).append(f"  store {type_} {value}, ptr {name}.held, align 64")
-    block = "entry"
-    for line in lines:
-        if (label := _LABEL.match(line)) is not None:
-            block = label[1]
-        elif line.startswith("  br "):
-            yield from given.get(block, ())
-        elif (phi := _PHI.match(line)) is not None:
-            line = f"  {phi[1]} = load {phi[2]}, ptr {phi[1]}.held, align 64"
-        yield line
+def rewrite(f: Function) -> None:
+    """Give a kernel variables for phis."""
+    body = f.taken()
+    variables = {made.name: f.alloca(made.type) for made in body if made.op == "phi"}
+    given: dict[str, list[tuple[Value, Value]]] = {}
+    for made in (made for made in body if made.op == "phi"):
+        for value, block in zip(made.operands, made.names, strict=True):
+            given.setdefault(block, []).append((value, variables[made.name]))
+    for made in body:
+        if made.op == "phi":
+            variable = variables[made.name]
+            f.define(Value(made.type, made.name), f"load {made.type}, {variable}, align 64", "load", (variable,))
+            continue
+        if made.op == "br":
+            for value, variable in given.get(f.current_block, ()):
+                f.store(value, variable, align=64)
+        elif made.op == LABEL:
+            f.current_block = made.text
+        f.lines.append(made)

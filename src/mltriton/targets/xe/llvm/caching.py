@@ -10,6 +10,8 @@ from mltriton.targets.llvm.types import I64, Value
 from mltriton.targets.llvm.writer import Function
 from mltriton.targets.xe.cache_hints import Controls
 
+DECORATED = "decorated inttoptr"  # of the instruction
+
 
 def decorated(f: Function, pointer: Value, asked: Controls | None) -> Value:
     """The address of an access with these hints. It goes through an integer, or else LLVM would see that it is the
@@ -20,4 +22,5 @@ def decorated(f: Function, pointer: Value, asked: Controls | None) -> Value:
     node = f.module.node
     levels = [node(f"i32 {asked.decoration}, i32 {level}, i32 {int(what)}") for level, what in enumerate(asked[1:])]
     number = f.cast("ptrtoint", pointer, I64)
-    return f.pure(f"inttoptr {number} to {pointer.type}, !spirv.Decorations {node(', '.join(levels))}", pointer.type)
+    text = f"inttoptr {number} to {pointer.type}, !spirv.Decorations {node(', '.join(levels))}"
+    return f.pure(text, pointer.type, DECORATED, (number,))

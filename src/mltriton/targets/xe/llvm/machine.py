@@ -67,9 +67,7 @@ class XeMachine(Machine):
         """`spir_kernel`."""
         attachments = "" if self.vectors else f"!intel_reqd_sub_group_size {module.node(f'i32 {lanes}')} "
         attachments += f"!reqd_work_group_size {module.node(f'i32 {lanes * warps}, i32 1, i32 1')} "
-        return module.function(
-            name, VOID, parameters, linkage="spir_kernel", attachments=attachments, keeps_parts=self.vectors
-        )
+        return module.function(name, VOID, parameters, linkage="spir_kernel", attachments=attachments, keeps_parts=True)
 
     def form_of(self, type_: TensorType) -> Form:
         """What an instruction of the matrix engine takes is one value."""
@@ -162,13 +160,13 @@ class XeMachine(Machine):
         """What was there before."""
         success, type_ = ORDERS[order.sem], expected.type
         orders = f"{SCOPE}{success} {FAILURE_ORDERS[success]}"
-        both = f.fresh()
-        f.line(f"{both} = cmpxchg {pointer}, {expected}, {new} {orders}, align {type_.bytes}")
-        return f.emit(f"extractvalue {{ {type_}, i1 }} {both}, 0", type_)
+        swap = f"cmpxchg {pointer}, {expected}, {new} {orders}, align {type_.bytes}"
+        both = f.emit(swap, VOID, "cmpxchg", (pointer, expected, new))
+        return f.emit(f"extractvalue {{ {type_}, i1 }} {both.text}, 0", type_)
 
     def print(self, f: Function, text: Value, values: Sequence[Value]) -> None:
         """OpenCL's printf."""
-        f.module.declare_variadic(PRINTF, I32, [CONSTANT_PTR])
+        f.module.declare(PRINTF, I32, [CONSTANT_PTR], variadic=True)
         arguments = (text, *values)
         called = f"call spir_func i32 ({CONSTANT_PTR}, ...) @{PRINTF}({', '.join(map(str, arguments))})"
         f.emit(called, I32, "call", arguments, (PRINTF,))
@@ -176,7 +174,7 @@ class XeMachine(Machine):
 
 def _updated(f: Function, name: str, pointer: Value, value: Value, order: Order) -> Value:
     how = f"{SCOPE}{ORDERS[order.sem]}, align {value.type.bytes}"
-    return f.emit(f"atomicrmw {name} {pointer}, {value} {how}", value.type)
+    return f.emit(f"atomicrmw {name} {pointer}, {value} {how}", value.type, "atomicrmw", (pointer, value))
 
 
 def opencl(f: Function, name: str, *operands: Value) -> Value:

@@ -50,7 +50,7 @@ def _print_line(
     f = e.function
     form = line_form(e, prefix, "".join(text for text, _ in values), widths, "ld", PTR)
     arguments = [*e.program, *coordinates, *(value for _, value in values)]
-    e.module.declare_variadic("dprintf", I32, [I32, PTR])
+    e.module.declare("dprintf", I32, [I32, PTR], variadic=True)
     f.line(f"call i32 (i32, ptr, ...) @dprintf({', '.join(map(str, [constant(I32, 1), form, *arguments]))})")
 
 

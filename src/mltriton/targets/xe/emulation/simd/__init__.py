@@ -59,7 +59,7 @@ def _renamed(library: Module, written: dict[tuple[object, ...], str], made: Inst
     """A call of a function that this machine has, which may be written just now."""
     name, types = made.names[0], tuple(value.type for value in made.operands)
     if name == PRINTF:
-        library.declare_variadic("printf", I32, [CONSTANT_PTR])
+        library.declare("printf", I32, [CONSTANT_PTR], variadic=True)
         return _calling(made, f"({CONSTANT_PTR}, ...) @printf", made.operands)
     write = next((write for prefix, write in _WRITERS.items() if name.startswith(prefix)), None)
     if write is None:
