@@ -1,4 +1,4 @@
-// RUN: mltriton opt %s -p "assign-layouts,prefetch{distance=2},canonicalize,cse" | filecheck %s
+// RUN: mltriton opt %s -p "normalize-block-pointers,assign-layouts,prefetch{distance=2},canonicalize,cse" | filecheck %s
 // What lies next to each other in memory is what has stride 1, whatever the order says: 8 columns of 64 bytes a warp.
 
 // CHECK: #block = #ttig.subgroup_2d_block<{warpsPerCTA = [1, 32], instrShape = [32, 8], numBlocks = 1, order = [0, 1], {{.*}} sizePerWarp = [32, 8]}>

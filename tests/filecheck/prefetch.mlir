@@ -1,15 +1,16 @@
-// RUN: mltriton opt %s -p "assign-layouts,prefetch{distance=2},canonicalize,cse" | filecheck %s
+// RUN: mltriton opt %s -p "normalize-block-pointers,assign-layouts,prefetch{distance=2},canonicalize,cse" | filecheck %s
 // A and B of a matrix product are prefetched two steps ahead, cut between all 32 warps: 8 rows of 64 bytes for each.
 
 // CHECK: #block = #ttig.subgroup_2d_block<{warpsPerCTA = [32, 1], instrShape = [8, 16], numBlocks = 2, {{.*}} sizePerWarp = [8, 32]}>
 // CHECK: #block1 = #ttig.subgroup_2d_block<{warpsPerCTA = [4, 8], instrShape = [8, 16], numBlocks = 2, {{.*}} sizePerWarp = [8, 32]}>
-// CHECK: %[[A:.*]] = tt.make_tensor_ptr %a, {{.*}} : <tensor<256x32xf16, #block>>
+// CHECK: %[[A:.*]] = tt.make_tensor_ptr %a, {{.*}}, [%y, %c0] {{.*}} : <tensor<256x32xf16, #block>>
 // CHECK: ttig.prefetch %[[A]] : !tt.ptr<tensor<256x32xf16, #block>>
-// CHECK: %[[A1:.*]] = tt.advance %[[A]], [%c0, %c32]
+// CHECK: %[[A1:.*]] = tt.make_tensor_ptr %a, {{.*}}, [%y, %c32]
 // CHECK: ttig.prefetch %[[A1]]
-// CHECK: scf.for
+// CHECK: scf.for {{.*}}, %[[K:.*]] = %c0)
 // CHECK: tt.load
-// CHECK: %[[A2:.*]] = tt.advance %{{.*}}, [%c0, %c64_i32] : <tensor<256x32xf16, #block>>
+// CHECK: %[[LATER:.*]] = arith.addi %[[K]], %c64_i32
+// CHECK: %[[A2:.*]] = tt.make_tensor_ptr %a, {{.*}}, [%y, %[[LATER]]] {{.*}} : <tensor<256x32xf16, #block>>
 // CHECK: ttig.prefetch %[[A2]]
 // CHECK: ttig.prefetch {{.*}} : !tt.ptr<tensor<32x256xf16, #block1>>
 // CHECK: tt.dot

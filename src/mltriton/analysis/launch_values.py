@@ -73,7 +73,6 @@ class LaunchValues:
         self._made: dict[Value, Traced] = {
             value: Traced(("argument", number)) for number, value in enumerate(parameters)
         }
-        self._offsets: dict[tuple[Value, int], Traced] = {}
 
     def of(self, value: Value) -> Traced:
         """What a scalar is made of; addresses count bytes."""
@@ -90,37 +89,6 @@ class LaunchValues:
             number = known.number
             return Traced(number if number is not None else ("known", *known), varies=varies)
         return Traced((operation, bits, x.expression, y.expression), opaque, varies)
-
-    def offset(self, pointer: Value, dim: int) -> Traced:
-        """The offset of a block pointer along a dimension."""
-        key = (pointer, dim)
-        if key not in self._offsets:
-            self._offsets[key] = _opaque(pointer)
-            self._offsets[key] = self._offset(pointer, dim)
-        return self._offsets[key]
-
-    def _offset(self, pointer: Value, dim: int) -> Traced:
-        op = pointer.defining_op
-        match op:
-            case tt.MakeTensorPtr():
-                return self.of(op.offsets[dim])
-            case tt.Advance():
-                return self.combined("add", 32, self.offset(op.ptr, dim), self.of(op.offsets[dim]))
-            case scf.If():
-                return self._either(32, *(self.offset(end, dim) for end in handed_from(pointer) or ()))
-            case _:
-                pass
-        carried = _carried(pointer)
-        if carried is None:
-            return _opaque(pointer)
-        argument, init, following = carried
-        made = self.offset(init, dim)
-        while isinstance(step := following.defining_op, tt.Advance):
-            made = self._stepped(32, made, self.of(step.offsets[dim]))
-            following = step.ptr
-        return made if following is argument else _opaque(pointer)
-
-    # Scalars
 
     def _of_argument(self, value: BlockArgument) -> Traced:
         loop = value.block.parent_op

@@ -23,7 +23,7 @@ from .. import kernels
 from ..programs import Array, Program, flash_attention, kernel, matmul
 
 CLEAN = "canonicalize,cse,combine,reorder-broadcast,canonicalize,cse,licm,dce"
-TTG = f"{CLEAN},assign-layouts,prefetch{{distance=2}},cse"
+TTG = f"{CLEAN},normalize-block-pointers,assign-layouts,prefetch{{distance=2}},cse"
 INTRINSIC = f"{TTG},distribute-to-warps,lower-cross-warp,canonicalize,cse,licm,dce,match-target-size,canonicalize,cse"
 
 

@@ -1,8 +1,8 @@
-"""merge-inductions: induction variables of a loop at a constant distance from each other are one.
+"""merge-inductions: induction variables of a loop that are always equal, or at a constant distance, are one.
 
-Level: intrinsic, targets whose block accesses add a constant to the place of a block (`BlockIO.distances`), after
-normalize-block-pointers. The pieces of a block each have an offset that starts at its own place and grows by the same
-steps; where the loop carries one of them, accesses to all share an address. Guarantees: the same numbers.
+Level: intrinsic. Blocks that a loop moves alike each have an offset that grows by the same steps. Offsets at a constant
+distance are merged where block accesses add a constant to an offset (`BlockIO.distances`): accesses to them all share
+an address. Guarantees: the same numbers.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ class MergeInductions(Pass):
 
     def run(self, module: Module) -> Module:
         limits = spec_of(module).block_load
-        if limits is not None and limits.distances:
-            for op in list(module.walk()):
-                if isinstance(op, scf.For):
-                    _merge(op)
+        distances = limits is not None and limits.distances
+        for op in list(module.walk()):
+            if isinstance(op, scf.For):
+                _merge(op, distances=distances)
         return module
 
 
-def _merge(loop: scf.For) -> None:
+def _merge(loop: scf.For, *, distances: bool) -> None:
     first: dict[object, tuple[int, int]] = {}
     merged: dict[int, tuple[int, int]] = {}
     for number, (argument, init) in enumerate(zip(loop.carried, loop.inits, strict=True)):
         steps = _steps(loop.body.block.terminator.operands[number], argument)
         if isinstance(init.type, IntegerType) and steps is not None:
             root, constant = _taken_apart(init)
-            known, start = first.setdefault((root, steps, init.type), (number, constant))
+            key = root, steps, init.type, 0 if distances else constant
+            known, start = first.setdefault(key, (number, constant))
             if known != number:
                 merged[number] = known, constant - start
     if merged:
@@ -52,8 +53,10 @@ def _replace(loop: scf.For, merged: dict[int, tuple[int, int]]) -> None:
     inside, behind = Builder().before(body.ops[0]), Builder().before(block.ops[block.position(loop) + 1])
     for number, (known, distance) in merged.items():
         for builder, values in ((inside, loop.carried), (behind, loop.results)):
-            apart = arith.integer(builder, distance, values[known].type)
-            values[number].replace_by(builder.emit(arith.AddI, values[known], apart))
+            one = values[known]
+            if distance:
+                one = builder.emit(arith.AddI, one, arith.integer(builder, distance, one.type))
+            values[number].replace_by(one)
     keep_for(loop, [number for number in range(len(loop.inits)) if number not in merged])
 
 

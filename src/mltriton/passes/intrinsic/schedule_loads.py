@@ -31,7 +31,7 @@ from mltriton.targets.registry import num_warps_of, spec_of
 
 LOADS = (tt.Load, tt.DescriptorLoad, ttg.LocalLoad)
 # Operations that follow what they are used by: loads, their addresses, and choices of registers.
-MOVABLE = (*LOADS, ttig.Extract, ttig.Glue, ttg.ConvertLayout, tt.MakeTensorPtr, tt.Advance, ttg.MemDescSubview)
+MOVABLE = (*LOADS, ttig.Extract, ttig.Glue, ttg.ConvertLayout, tt.MakeTensorPtr, ttg.MemDescSubview)
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 
 PIPELINE = (
     "inline,canonicalize,cse,fold-batches,raise-block-pointers,combine,reorder-broadcast,"
-    "hoist-transposes,dce,fold-transposes,convert-dot-operands,canonicalize,cse,licm,dce,check-warp-level",
+    "hoist-transposes,dce,fold-transposes,convert-dot-operands,canonicalize,cse,licm,dce,check-warp-level,"
+    "normalize-block-pointers,canonicalize",
     "assign-layouts,cse,assign-lanes,prefetch,cse,verify-encodings",
     "distribute-to-warps,lower-cross-warp,assign-lanes,canonicalize,cse,licm,dce,split-barriers,verify-encodings",
-    "match-target-size,normalize-block-pointers,canonicalize,cse,merge-inductions,dce,schedule-loads,"
+    "match-target-size,canonicalize,cse,merge-inductions,dce,schedule-loads,"
     "hoist-block-offsets,choose-registers,verify-encodings,allocate-shared-memory,allocate-addresses,guard-block-io",
 )
 WIDE_CODEGENS = ("simt",)

@@ -55,10 +55,6 @@ def block_pointer(e: Evaluator, value: Value) -> BlockPointer:
             nan = isinstance(op, tt.MakeTensorDesc) and op.padding == "pad_nan"
             shape, strides = ([e.scalar(v) for v in group] for group in (op.shape, op.strides))
             found = BlockPointer(e.scalar(op.base), tuple(shape), tuple(strides), tuple(offsets), nan)
-        elif isinstance(op, tt.Advance):
-            start = block_pointer(e, op.ptr)
-            steps = [e.scalar(v) for v in op.offsets]
-            found = start._replace(offsets=tuple(map(lambda a, b: add_scalars(e, a, b), start.offsets, steps)))
         elif op is not None:
             raise refuse(op, "a block pointer must be known where it is used")
         else:

@@ -20,7 +20,7 @@ from mltriton.ir.types import TensorType
 LOADS = (tt.Load, tt.DescriptorLoad, ttg.LocalLoad)
 SHAPES = (tt.ExpandDims, tt.Broadcast, tt.Trans, ttg.ConvertLayout)
 SCALARS = (tt.GetProgramId, tt.GetNumPrograms, gpu.SubgroupId, tt.Unsplat)
-POINTERS = (tt.MakeTensorPtr, tt.MakeTensorDesc, tt.Advance, ttg.MemDescSubview, ttg.MemDescTrans)
+POINTERS = (tt.MakeTensorPtr, tt.MakeTensorDesc, ttg.MemDescSubview, ttg.MemDescTrans)
 REARRANGED = 4  # what it costs to find an element elsewhere
 
 

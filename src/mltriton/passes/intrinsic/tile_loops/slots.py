@@ -1,6 +1,6 @@
 """Values that a region of control flow carries: what the new operation carries for each, and what stands for it.
 
-Level: warp to intrinsic. A scalar is carried as it is; a block pointer as the numbers that change; a block of integers
+Level: warp to intrinsic. A scalar is carried as it is; a descriptor as what it is made of; a block of integers
 or pointers that grows by the same amount everywhere as that amount; any other block stays in a tile, and nothing is
 carried. A slot is asked in this order: `inits` before the loop, `bind` inside, `yields` at the end of the body,
 `finish` with the results.
@@ -64,20 +64,16 @@ class ScalarSlot(Slot):
 
 
 class PointerSlot(Slot):
-    """A block pointer or descriptor: its offsets, or everything where `start` is not known to stay."""
+    """A descriptor, or a block pointer."""
 
-    def __init__(self, low: Lowering, start: BlockPointer | None = None) -> None:
+    def __init__(self, low: Lowering) -> None:
         super().__init__(low)
-        self.start = start
         self.pads_nan = False
 
     def inits(self, value: Value) -> list[Value]:
         return self.yields(value)
 
     def bind(self, value: Value, carried: Sequence[Value]) -> None:
-        if self.start is not None:
-            self.e.pointers[value] = self.start._replace(offsets=tuple(carried))
-            return
         base, *rest = carried
         type = value.type.block if isinstance(value.type, TensorDescType) else cast(PointerType, value.type).pointee
         rank = len(shape_of(type))
@@ -87,9 +83,7 @@ class PointerSlot(Slot):
     def yields(self, value: Value) -> list[Value]:
         pointer = accesses.block_pointer(self.e, value)
         self.pads_nan = pointer.pads_nan
-        values = list(pointer.offsets)
-        if self.start is None:
-            values = [pointer.base, *pointer.shape, *pointer.strides, *values]
+        values = [pointer.base, *pointer.shape, *pointer.strides, *pointer.offsets]
         self.width = len(values)
         return values
 
@@ -147,7 +141,7 @@ def loop_slot(low: Lowering, initial: Value, argument: Value, end: Value) -> Slo
     """How a loop carries a value; None for a block that needs a tile."""
     type = argument.type
     if is_block_pointer(argument):
-        return PointerSlot(low, accesses.block_pointer(low.e, initial) if _advances(end, argument) else None)
+        return PointerSlot(low)
     if not isinstance(type, TensorType):
         return ScalarSlot(low)
     if end is argument:
@@ -163,12 +157,6 @@ def is_block_pointer(value: Value) -> bool:
     """Whether a value is a block pointer or a descriptor."""
     type = value.type
     return isinstance(type, TensorDescType) or (isinstance(type, PointerType) and isinstance(type.pointee, TensorType))
-
-
-def _advances(end: Value, argument: Value) -> bool:
-    while isinstance(end.defining_op, tt.Advance):
-        end = end.defining_op.ptr
-    return end is argument
 
 
 def _steps(end: Value, argument: Value) -> list[Value] | None:

@@ -161,7 +161,7 @@ class Surfaces:
     def _offset(self, op: BlockOperation, maker: Maker, dim: int) -> Traced:
         if isinstance(op, tt.DescriptorLoad | tt.DescriptorStore):
             return self._values.of(op.indices[dim])
-        return self._values.offset(op.ptr, dim)
+        return self._values.of(cast(tt.MakeTensorPtr, maker).offsets[dim])
 
     def _guard(
         self, op: BlockOperation, maker: Maker, size: int, transposed: bool, limits: Sequence[Guard], column: Traced
