@@ -11,6 +11,7 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 
+from ..simt import ties
 from .element_moves import FLOATS, TYPES, packed, raw, values
 
 pytestmark = pytest.mark.usefixtures("queue")
@@ -170,3 +171,8 @@ def test_many_cases(seed: int) -> None:
     for _ in range(20):
         combine(rng, rng.choice(["xe:pvc", "xe:bmg", "xe:lnl"]))
         update(rng, rng.choice(["xe:pvc", "xe:bmg", "xe:lnl"]))
+
+
+@pytest.mark.parametrize("num_warps", [1, 4])
+def test_lanes_agree_about_equal_elements(num_warps: int):
+    ties.check("xe:pvc", num_warps)

@@ -63,7 +63,8 @@ def over_registers(e: Emitter, region: Region, rows: list[Row], bits: list[int])
 
 def _over_lanes(e: Emitter, op: tt.Reduce, rows: list[Row], bits: list[int], lane_bits: int) -> list[Row]:
     """Combine the lanes that differ in these bits; all of them have the result. Of all lanes at once, by a function of
-    the warp where there is one.
+    the warp where there is one. Two lanes combine what they have in opposite order: what is not symmetric (in its last
+    bit, or which of equal elements it takes) may differ between them, so that the first lane's result is everyone's.
     """
     f, combination = e.function, op.combine.block.ops
     if len(combination) == 2 and len(rows[0]) == 1 and len(bits) == lane_bits:
@@ -72,6 +73,9 @@ def _over_lanes(e: Emitter, op: tt.Reduce, rows: list[Row], bits: list[int], lan
             return cast("list[Row]", made)
     for bit in bits:
         rows = [combine(e, op.combine, row, [e.calls.shuffle_xor(f, value, 1 << bit) for value in row]) for row in rows]
+    if bits and not (len(combination) == 2 and combination[0].commutative):
+        kept = ~sum(1 << bit for bit in bits)
+        rows = [[e.from_lane(value, kept, 0) for value in row] for row in rows]
     return rows
 
 
