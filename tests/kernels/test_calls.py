@@ -14,6 +14,7 @@ import pytest
 from mltriton import kernels
 from mltriton.kernels import calls
 from mltriton.kernels.arrays import addresses, dtype_name, empty
+from mltriton.runtime.native.launcher import describe_tensors
 
 RNG = np.random.default_rng(7)
 
@@ -163,3 +164,19 @@ def test_large_arrays_lie_in_their_pages_as_what_they_are_made_for(kind: str, dt
         assert start % 4096 == other % 4096 // 64 * 64
         made[...] = 1.0
         assert made.reshape(-1)[-1] == 1.0
+
+
+def test_parameters_are_tensors() -> None:
+    """A module's weights, and tensors that require a gradient where torch does not record, are described alike."""
+    torch = pytest.importorskip("torch")
+    x, weight = torch.randn(3, 8), torch.randn(8)
+    parameter = torch.nn.Parameter(weight)
+    key = calls.key_of(kernels.rms_norm, (x, weight), 1e-6)
+    assert calls.key_of(kernels.rms_norm, (x, parameter), 1e-6) is None
+    with torch.no_grad():
+        assert calls.key_of(kernels.rms_norm, (x, parameter), 1e-6) == key
+        assert describe_tensors()(x, parameter) == describe_tensors()(x, weight)
+        expected = kernels.rms_norm(x, weight)
+        for _ in range(2):
+            assert torch.equal(kernels.rms_norm(x, parameter), expected)
+    assert describe_tensors()(x, parameter) is NotImplemented

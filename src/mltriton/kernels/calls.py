@@ -46,8 +46,8 @@ def _described(arrays: Sequence[Array | None]) -> Key | None:
     first: Any = arrays[0]
     kind = cast(type[Any], type(first))
     torch: Any = sys.modules.get("torch")
-    if torch is not None and kind is torch.Tensor:
-        described = _tensors(arrays, kind, torch.is_grad_enabled())
+    if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
+        described = _tensors(arrays, (torch.Tensor, torch.nn.Parameter), torch.is_grad_enabled())
     elif kind is np.ndarray:
         described = _numpy_arrays(arrays)
     else:
@@ -55,15 +55,15 @@ def _described(arrays: Sequence[Array | None]) -> Key | None:
     return None if described is None else (num_threads(), *described)
 
 
-def _tensors(arrays: Sequence[Array | None], kind: type, records: bool) -> Key | None:
-    """What tensors are, besides where they begin; `kind` is torch's class. None where one is of another, or where torch
-    `records` what is done with it.
+def _tensors(arrays: Sequence[Array | None], kinds: tuple[type, ...], records: bool) -> Key | None:
+    """What tensors are, besides where they begin; `kinds` are torch's classes. None where one is of another, or where
+    torch `records` what is done with it.
     """
     found, starts = list[Any](), list[int]()
     for x in arrays:
         if x is None:
             found.append(None)
-        elif type(x) is not kind or (records and x.requires_grad):
+        elif type(x) not in kinds or (records and x.requires_grad):
             return None
         else:
             found += x.shape, x.stride(), x.dtype, x.device

@@ -53,6 +53,7 @@ POINTERS = (
     "torch_parameter_type",
     "torch_describe",
     "torch_is_neg",
+    "torch_records",
     "torch_get_num_threads",
     "prepare",
     "has_memory",

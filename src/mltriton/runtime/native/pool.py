@@ -40,6 +40,7 @@ _CLOCK_SECONDS = {
 _NAMES = ("torch", "dtype", "is_cpu", "data_ptr", "is_neg", "requires_grad")
 _DERIVED_TYPES = 16  # Of each kind in sources/tensors.py, besides the null at the end.
 _IS_NEG = "_ZN2at6native6is_negERKNS_6TensorE"  # bool at::native::is_neg(const at::Tensor &)
+_RECORDS = "_ZN3c108GradMode10is_enabledEv"  # bool c10::GradMode::is_enabled()
 _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP}
 
 
@@ -160,6 +161,7 @@ class Pool:
         self.library.pointer("torch_tensor_type").value = _immortal(torch.Tensor)
         self.library.pointer("torch_parameter_type").value = _immortal(parameter)
         self.library.pointer("torch_describe").value = layout.find_describe(torch.Tensor)
+        self.library.pointer("torch_records").value = _address_in_torch(_RECORDS) or None
         self._bind_sign(torch)
         functions = _openmp_of_torch()
         for name, address in functions.items():
