@@ -68,6 +68,8 @@ class Recorded(torch.autograd.Function):
         wanted = [name for name, needed in zip(ctx.names, ctx.needs_input_grad[3:], strict=True) if needed]
         kept = dict(zip(ctx.kept, ctx.saved_tensors, strict=True))
         taken = gradients if ctx.rule.results is None else gradients[:1]
+        # Sums have gradients without rows of their own: copies of them here are calls that are known.
+        taken = [dy.contiguous() if dy is not None and 0 in dy.stride() else dy for dy in taken]
         found = ctx.rule.backward(*taken, wanted=wanted, **kept, **ctx.options)
         return None, None, None, *map(found.get, ctx.names)
 
