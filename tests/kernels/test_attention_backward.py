@@ -12,31 +12,43 @@ import pytest
 
 from accuracy import ROUNDING, assert_accurate, dtype_of, random, wide
 from mltriton.errors import ArgumentError
-from mltriton.kernels import attention_backward, flash_attention, flash_attention_backward, flash_attention_with_lse
-from mltriton.kernels.attention_backward import BackwardBlocks, backward_launches, choose_warp_blocks
+from mltriton.kernels import (
+    attention_backward_sizes,
+    flash_attention,
+    flash_attention_backward,
+    flash_attention_with_lse,
+)
+from mltriton.kernels.attention_backward import backward_launches
+from mltriton.kernels.attention_backward_sizes import BackwardBlocks, choose_warp_blocks
 
 RNG = np.random.default_rng(7)
 FLOATS = ("float32", "float16", "bfloat16")
 
 
-def probabilities(q: Any, k: Any, causal: bool, scale: float) -> tuple[np.ndarray, np.ndarray]:
+def probabilities(
+    q: Any, k: Any, causal: bool, scale: float, window: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """The weights and the log-sum-exp, with as many heads of k as of q."""
     scores = q @ k.swapaxes(-1, -2) * scale
     if causal:
         scores[..., ~np.tri(q.shape[-2], k.shape[-2], dtype=bool)] = -np.inf
+    if window is not None:
+        scores[..., np.tri(q.shape[-2], k.shape[-2], -window, dtype=bool)] = -np.inf
     largest = scores.max(-1, keepdims=True)
     weights = np.exp(scores - largest)
     total = weights.sum(-1, keepdims=True)
     return weights / total, (largest + np.log(total))[..., 0]
 
 
-def reference(do: Any, q: Any, k: Any, v: Any, causal: bool, scale: float) -> list[tuple[np.ndarray, Any]]:
+def reference(
+    do: Any, q: Any, k: Any, v: Any, causal: bool, scale: float, window: int | None = None
+) -> list[tuple[np.ndarray, Any]]:
     """dq, dk, dv, each with the sum of the sizes of what is added up: the measure of errors."""
     do, q, k, v = map(wide, (do, q, k, v))
     batch, kv_heads, n_keys, dim = k.shape
     share = q.shape[1] // kv_heads
     k, v = np.repeat(k, share, 1), np.repeat(v, share, 1)
-    p, _ = probabilities(q, k, causal, scale)
+    p, _ = probabilities(q, k, causal, scale, window)
     dp = do @ v.swapaxes(-1, -2)
     delta = (p * dp).sum(-1, keepdims=True)
     ds = p * (dp - delta) * scale
@@ -54,11 +66,15 @@ def reference(do: Any, q: Any, k: Any, v: Any, causal: bool, scale: float) -> li
     ]
 
 
-def assert_gradients(found: Any, do: Any, q: Any, k: Any, v: Any, causal: bool, scale: float | None) -> None:
+def assert_gradients(
+    found: Any, do: Any, q: Any, k: Any, v: Any, causal: bool, scale: float | None, window: int | None = None
+) -> None:
     """Errors are roundings of what is added up: of f32 for sums, of the arrays' dtype for p, ds and o (in delta)."""
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     extra = 0 if dtype_of(q) == "float32" else 4 * ROUNDING[dtype_of(q)] / 2.0**-20
-    for array, (gradient, size), like in zip(found, reference(do, q, k, v, causal, scale), (q, k, v), strict=True):
+    for array, (gradient, size), like in zip(
+        found, reference(do, q, k, v, causal, scale, window), (q, k, v), strict=True
+    ):
         assert type(array) is type(like)
         assert dtype_of(array) == dtype_of(like)
         assert_accurate(array, gradient, size * (1 + extra))
@@ -114,6 +130,36 @@ def test_grouped_queries(heads: int, kv_heads: int, causal: bool) -> None:
     check(*arrays(2, heads, 50, 32, kv_heads=kv_heads), causal)
 
 
+@pytest.mark.parametrize(
+    ("window", "queries", "keys", "dtype"),
+    [
+        (1, 70, 70, "float32"),
+        (5, 333, 333, "float16"),
+        (64, 300, 310, "float32"),
+        (200, 520, 520, "float16"),
+        (99, 80, 90, "float32"),
+        (30, 150, 400, "bfloat16"),
+    ],
+)
+def test_sliding_windows(window: int, queries: int, keys: int, dtype: str) -> None:
+    """Less than a block, as many as all keys, no block beyond the diagonal; keys that no query sees."""
+    do, q, k, v = arrays(1, 4, queries, 32, keys=keys, kv_heads=2, dtype=dtype)
+    o, lse = flash_attention_with_lse(q, k, v, causal=True, window=window)
+    found = flash_attention_backward(do, q, k, v, o, lse, causal=True, window=window)
+    assert_gradients(found, do, q, k, v, True, None, window)
+
+
+def test_windows_with_keys_in_rows() -> None:
+    window = 20
+    do, q, k, v = arrays(1, 2, 100, 24, keys=110, dtype="float16")
+    o, lse = flash_attention_with_lse(q, k, v, causal=True, window=window)
+    found = [x * 0 + 7 for x in (q, k, v)]
+    blocks = BackwardBlocks(16, 32, 2, warps=4)
+    for launch in backward_launches(do, q, k, v, o, lse, *found, True, blocks=blocks, window=window):
+        launch.run()
+    assert_gradients(found, do, q, k, v, True, None, window)
+
+
 @pytest.mark.parametrize("splits", [1, 2, 3, 5])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_splits(dtype: str, splits: int) -> None:
@@ -147,9 +193,9 @@ def test_blocks_for_many_warps() -> None:
 
 @pytest.mark.parametrize("threads, splits", [(1, 1), (2, 2), (8, 6)])
 def test_every_thread_has_something_to_do(monkeypatch: pytest.MonkeyPatch, threads: int, splits: int) -> None:
-    monkeypatch.setattr(attention_backward, "num_threads", lambda: threads)
-    assert attention_backward.choose_backward_blocks(4096, 4096, 3, causal=True).splits == splits
-    assert attention_backward.choose_backward_blocks(4096, 128, 3, causal=False).splits == 1
+    monkeypatch.setattr(attention_backward_sizes, "num_threads", lambda: threads)
+    assert attention_backward_sizes.choose_backward_blocks(4096, 4096, 3, causal=True).splits == splits
+    assert attention_backward_sizes.choose_backward_blocks(4096, 128, 3, causal=False).splits == 1
 
 
 @pytest.mark.parametrize("kind", ["numpy", "torch"])

@@ -29,7 +29,6 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "group": lambda x: grouped_gemm([X], [x], activation=own)[0],
     "cos": lambda x: kernels.rope(X[None], x[:1, :2], X[:1, :2]),
     "cross_entropy_with_gradient": lambda x: kernels.cross_entropy_with_gradient(x, PAGE[0, 0].expand(4))[1],
-    "window": lambda x: kernels.flash_attention(x[None, None], X[None, None], X[None, None], True, window=2),
     "lse": lambda x: kernels.flash_attention_with_lse(x[None, None], X[None, None], X[None, None])[1],
     "softmax_backward": lambda x: kernels.softmax_backward(X, x),
     "rms_norm_backward": lambda x: kernels.rms_norm_backward(X, X, x[0])[0],

@@ -182,8 +182,8 @@ def flash_attention(
     `kv_heads` divides `heads` (grouped queries). `causal` lets query i see keys 0 to i, and `window` the last so many
     of these only (a sliding window; there are no fewer keys than queries then). `sm_scale` is 1 / sqrt(dim) when None.
     float32 inside. `target` is what it runs on ("xe:pvc", say), None where the arrays lie. Returns [batch, heads,
-    queries, dim], contiguous, of the same kind and dtype; torch can differentiate it, but for windows. Raises
-    `ArgumentError` for arrays and windows that do not fit and for dim above 256.
+    queries, dim], contiguous, of the same kind and dtype; torch can differentiate it. Raises `ArgumentError` for
+    arrays and windows that do not fit and for dim above 256.
     """
     key = key_of(flash_attention, (q, k, v), causal, sm_scale, window, target)
     if (made := again(key, (q, k, v))) is not None:
@@ -196,18 +196,25 @@ def flash_attention(
 
 
 def flash_attention_with_lse(
-    q: Array, k: Array, v: Array, causal: bool = False, sm_scale: float | None = None, *, target: str | None = None
+    q: Array,
+    k: Array,
+    v: Array,
+    causal: bool = False,
+    sm_scale: float | None = None,
+    *,
+    window: int | None = None,
+    target: str | None = None,
 ) -> tuple[Array, Array]:
     """`flash_attention` and the natural logarithm of each query's sum of exponentials, float32 [batch, heads, queries]:
     what `flash_attention_backward` takes. torch cannot differentiate it: an `ArgumentError` where it is to.
     """
-    key = key_of(flash_attention_with_lse, (q, k, v), causal, sm_scale, target)
+    key = key_of(flash_attention_with_lse, (q, k, v), causal, sm_scale, window, target)
     if (made := again(key, (q, k, v))) is not None:
         return made[0], made[1]
     require_no_gradient("flash_attention_with_lse", q, k, v)
     require_arrays(q=q, k=k, v=v)
     lse = empty(q.shape[:3], q, "float32")
-    return _forward(key, q, k, v, lse, causal, sm_scale, target), lse
+    return _forward(key, q, k, v, lse, causal, sm_scale, target, window), lse
 
 
 def _forward(
@@ -280,7 +287,7 @@ def attention_launch(
         *strides_of(q), *strides_of(k), *strides_of(v), *strides_of(o),
         heads, heads // k.shape[1], n_queries, n_keys, dim,
     )  # fmt: skip
-    constants = constants_of(blocks, dim, causal, scale, window if window is not None and window < n_keys else 0)
+    constants = constants_of(blocks, dim, causal, scale, window_of(window, k))
     return Launch(attention_kernel, (triton.cdiv(n_queries, blocks.queries), batch * heads), arguments, constants)
 
 
@@ -295,6 +302,11 @@ def constants_of(blocks: Blocks, dim: int, causal: bool, scale: float, window: i
         "PART": blocks.part,
         "WINDOW": window,
     }
+
+
+def window_of(window: int | None, k: Array) -> int:
+    """What kernels are compiled for: 0 where every query sees all keys before it."""
+    return window if window is not None and window < k.shape[2] else 0
 
 
 LEAST_SCALE = 1e-30  # in place of 0: all scores are 0 but those that a mask makes infinite

@@ -11,7 +11,7 @@ dq; after it, `sum_splits_kernel` adds the splits' dq up and rounds them to q's 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,12 +27,11 @@ from mltriton.kernels.arrays import (
     require_no_gradient,
     strides_of,
 )
-from mltriton.kernels.attention import LOG2_E, check_results, check_shapes, scale_of
+from mltriton.kernels.attention import LOG2_E, check_results, check_shapes, check_window, scale_of, window_of
+from mltriton.kernels.attention_backward_sizes import BackwardBlocks, choose_backward_blocks, choose_warp_blocks
 from mltriton.kernels.attention_blocks import block_dim
 from mltriton.kernels.calls import again, key_of, remember
-from mltriton.kernels.gemm_tiles import FULL
 from mltriton.kernels.launch import Launch, family_of_warps, stages_on, target_of
-from mltriton.runtime.native.launcher import num_threads
 
 
 @triton.jit
@@ -67,7 +66,8 @@ def prepare_backward_kernel(
 def differentiate(
     dk, dv, k, v, k_t, v_t, k_rows, v_rows, k_all, q_block, do_block, dq_block, q_turned, do_turned,
     lse_ptr, delta_ptr, keys, start, end, n_queries, n_keys, dim, sm_scale,
-    CAUSAL: tl.constexpr, MASKED: tl.constexpr, BM: tl.constexpr, BY_KEYS: tl.constexpr, PART: tl.constexpr,
+    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASKED: tl.constexpr, BM: tl.constexpr, BY_KEYS: tl.constexpr,
+    PART: tl.constexpr,
 ):  # fmt: skip
     """Queries [start, end) of one head in blocks of BM for one block of keys; q_block, do_block and dq_block stand at
     `start`. Queries after the last have q = do = 0 and change nothing. With BY_KEYS scores have keys in rows; then
@@ -84,11 +84,13 @@ def differentiate(
             q_t, do_t = tl.advance(q_turned, (0, first)), tl.advance(do_turned, (0, first))
             dk, dv, ds = by_keys(
                 dk, dv, k, v, k_rows, v_rows, q, do, q_t, do_t, lse, delta, keys, rows, n_keys, dim, sm_scale,
-                CAUSAL, MASKED, PART,
+                CAUSAL, WINDOW, MASKED, PART,
             )  # fmt: skip
             for_dq = tl.load(k_all, boundary_check=(0, 1), padding_option="zero")
         else:
-            dk, dv, ds = by_queries(dk, dv, k_t, v_t, q, do, lse, delta, keys, rows, n_keys, sm_scale, CAUSAL, MASKED)
+            dk, dv, ds = by_queries(
+                dk, dv, k_t, v_t, q, do, lse, delta, keys, rows, n_keys, sm_scale, CAUSAL, WINDOW, MASKED
+            )
             for_dq = k
         dq = tl.load(dq_block, boundary_check=(0, 1), padding_option="zero")
         dq = tl.dot(ds, for_dq, dq, input_precision="ieee")
@@ -100,18 +102,27 @@ def differentiate(
 
 
 @triton.jit
+def sees(rows, keys, n_keys, CAUSAL: tl.constexpr, WINDOW: tl.constexpr):
+    """Which keys queries see, both given along their dimension of a block."""
+    visible = keys < n_keys
+    if CAUSAL:
+        visible = visible & (keys <= rows)
+    if WINDOW > 0:
+        visible = visible & (keys > rows - WINDOW)
+    return visible
+
+
+@triton.jit
 def by_queries(
-    dk, dv, k_t, v_t, q, do, lse, delta, keys, rows, n_keys, sm_scale, CAUSAL: tl.constexpr, MASKED: tl.constexpr
-):
+    dk, dv, k_t, v_t, q, do, lse, delta, keys, rows, n_keys, sm_scale,
+    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASKED: tl.constexpr,
+):  # fmt: skip
     """dk and dv with what one block of queries adds, and ds [queries, keys]."""
     s = tl.dot(q, k_t, input_precision="ieee")
     dp = tl.dot(do, v_t, input_precision="ieee")
     p = tl.exp2(s * (sm_scale * LOG2_E) - (lse * LOG2_E)[:, None])
     if MASKED:
-        visible = keys[None, :] < n_keys
-        if CAUSAL:
-            visible = visible & (keys[None, :] <= rows[:, None])
-        p = tl.where(visible, p, 0.0)
+        p = tl.where(sees(rows[:, None], keys[None, :], n_keys, CAUSAL, WINDOW), p, 0.0)
     ds = (p * (dp - delta[:, None]) * sm_scale).to(q.dtype)
     dv = tl.dot(tl.trans(p.to(do.dtype)), do, dv, input_precision="ieee")
     dk = tl.dot(tl.trans(ds), q, dk, input_precision="ieee")
@@ -137,16 +148,13 @@ def scores(block, rows, turned, dim, PART: tl.constexpr):
 @triton.jit
 def by_keys(
     dk, dv, k, v, k_rows, v_rows, q, do, q_turned, do_turned, lse, delta, keys, rows, n_keys, dim, sm_scale,
-    CAUSAL: tl.constexpr, MASKED: tl.constexpr, PART: tl.constexpr,
+    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASKED: tl.constexpr, PART: tl.constexpr,
 ):  # fmt: skip
     """The same with transposed scores: where warps share out keys, only ds goes from one to another."""
     s = scores(k, k_rows, q_turned, dim, PART)
     p = tl.exp2(s * (sm_scale * LOG2_E) - (lse * LOG2_E)[None, :])
     if MASKED:
-        visible = keys[:, None] < n_keys
-        if CAUSAL:
-            visible = visible & (keys[:, None] <= rows[None, :])
-        p = tl.where(visible, p, 0.0)
+        p = tl.where(sees(rows[None, :], keys[:, None], n_keys, CAUSAL, WINDOW), p, 0.0)
     dp = scores(v, v_rows, do_turned, dim, PART)
     ds = (p * (dp - delta[None, :]) * sm_scale).to(q.dtype)
     dv = tl.dot(p.to(do.dtype), do, dv, input_precision="ieee")
@@ -160,8 +168,8 @@ def attention_backward_kernel(
     stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
     stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
     n_kv_heads, heads_per_kv, n_queries, n_keys, dim, dq_size,
-    CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BY_KEYS: tl.constexpr,
-    PART: tl.constexpr,
+    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+    BY_KEYS: tl.constexpr, PART: tl.constexpr,
 ):  # fmt: skip
     """dk and dv of every `num_programs(0)`-th block of BN keys of one key head, and what these keys add to dq; program
     ids (split, batch * kv_heads). dq is one f32 array a split; dq, dk and dv are contiguous.
@@ -186,11 +194,18 @@ def attention_backward_kernel(
 
         start = 0
         masked = 0
+        end = n_queries
         if CAUSAL:
             start = key // BM * BM
             masked = tl.minimum(tl.cdiv(key + BN, BM) * BM, n_queries)
+        if WINDOW > 0:
+            end = tl.minimum(n_queries, key + BN + WINDOW - 1)
+            masked = tl.minimum(masked, end)
         if key + BN > n_keys:
-            masked = n_queries
+            masked = end
+        far = end
+        if WINDOW > 0:
+            far = tl.minimum(end, tl.maximum(masked, (key + WINDOW) // BM * BM))
         for member in range(heads_per_kv):
             head = kv_head * heads_per_kv + member
             row = (batch * n_kv_heads * heads_per_kv + head) * n_queries
@@ -214,13 +229,19 @@ def attention_backward_kernel(
             dk, dv, q_block, do_block, dq_block = differentiate(
                 dk, dv, k, v, k_t, v_t, k_rows, v_rows, k_all, q_block, do_block, dq_block, q_turned, do_turned,
                 lse_ptr + row, delta_ptr + row, keys, start, masked, n_queries, n_keys, dim, sm_scale,
-                CAUSAL, True, BM, BY_KEYS, PART,
+                CAUSAL, WINDOW, True, BM, BY_KEYS, PART,
             )  # fmt: skip
             dk, dv, q_block, do_block, dq_block = differentiate(
                 dk, dv, k, v, k_t, v_t, k_rows, v_rows, k_all, q_block, do_block, dq_block, q_turned, do_turned,
-                lse_ptr + row, delta_ptr + row, keys, masked, n_queries, n_queries, n_keys, dim, sm_scale,
-                CAUSAL, False, BM, BY_KEYS, PART,
+                lse_ptr + row, delta_ptr + row, keys, masked, far, n_queries, n_keys, dim, sm_scale,
+                CAUSAL, WINDOW, False, BM, BY_KEYS, PART,
             )  # fmt: skip
+            if WINDOW > 0:
+                dk, dv, q_block, do_block, dq_block = differentiate(
+                    dk, dv, k, v, k_t, v_t, k_rows, v_rows, k_all, q_block, do_block, dq_block, q_turned, do_turned,
+                    lse_ptr + row, delta_ptr + row, keys, far, end, n_queries, n_keys, dim, sm_scale,
+                    CAUSAL, WINDOW, True, BM, BY_KEYS, PART,
+                )  # fmt: skip
         dk_block = tl.make_block_ptr(dk_base, (n_keys, dim), (dim, 1), (key, 0), (BN, BD), (1, 0))
         dv_block = tl.make_block_ptr(dv_base, (n_keys, dim), (dim, 1), (key, 0), (BN, BD), (1, 0))
         tl.store(dk_block, dk.to(dk_ptr.dtype.element_ty), boundary_check=(0, 1))
@@ -249,9 +270,10 @@ def flash_attention_backward(
     causal: bool = False,
     sm_scale: float | None = None,
     *,
+    window: int | None = None,
     target: str | None = None,
 ) -> tuple[Array, Array, Array]:
-    """The gradients dq, dk, dv of sum(do * o), where o = flash_attention(q, k, v, causal, sm_scale).
+    """The gradients dq, dk, dv of sum(do * o), where o = flash_attention(q, k, v, causal, sm_scale, window=window).
 
     `do` and `o` have q's shape and dtype. `lse` is the natural logarithm of each query's sum of exponentials, float32
     [batch, heads, queries]; `flash_attention_with_lse` gives it with `o`. Any strides; float32 inside. The results are
@@ -259,16 +281,17 @@ def flash_attention_backward(
     it runs on ("xe:pvc", say), None where the arrays lie. Raises `ArgumentError` for arrays that do not fit.
     """
     arrays = do, q, k, v, o, lse
-    key = key_of(flash_attention_backward, arrays, causal, sm_scale, target)
+    key = key_of(flash_attention_backward, arrays, causal, sm_scale, window, target)
     if (made := again(key, arrays)) is not None:
         return made[0], made[1], made[2]
     require_no_gradient("flash_attention_backward", *arrays)
     require_arrays(do=do, q=q, k=k, v=v, o=o)
     check_shapes(q, k, v)
+    check_window(q, k, causal, window)
     check_results(do, q, o, lse)
     dq, dk, dv = (empty(x.shape, x) for x in (q, k, v))
     lse = lse.contiguous() if is_torch(lse) else np.ascontiguousarray(lse)
-    launches = _launches(do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale, target_of(target, q))
+    launches = _launches(do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale, target_of(target, q), window_of(window, k))
     run = [launch for launch in launches if 0 not in launch.grid]
     for launch in run:
         launch.run()
@@ -280,77 +303,30 @@ def flash_attention_backward(
 
 def _launches(
     do: Array, q: Array, k: Array, v: Array, o: Array, lse: Array, dq: Array, dk: Array, dv: Array,
-    causal: bool, sm_scale: float | None, target: str | None,
+    causal: bool, sm_scale: float | None, target: str | None, window: int,
 ) -> list[Launch]:  # fmt: skip
     from mltriton.kernels.attention_backward_blocks import block_launches, steps_on  # It needs this module.
 
     if (steps := steps_on(target, q)) is not None:
-        return block_launches(do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale, steps, target)
+        return block_launches(do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale, steps, target, window)
     batch, kv_heads, n_keys, dim = k.shape
     blocks = stages = None
     if (family := family_of_warps(target)) and batch * n_keys:
         blocks = choose_warp_blocks(n_keys, batch * kv_heads, dim, item_size(k), family)
         stages = stages_on(target, STAGE_BLOCKS * blocks.queries * block_dim(dim) * item_size(k))
-    launches = backward_launches(do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale, blocks)
+    launches = backward_launches(do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale, blocks, window)
     return [launch.on(target, blocks and blocks.warps, stages) for launch in launches]
-
-
-class BackwardBlocks(NamedTuple):
-    """Queries of one step, keys that walk over them together, and shares into which the keys of one head are cut.
-
-    `warps` of a program, which share out the keys, so that scores have keys in rows; None where it is one thread.
-    `part` of the dimension over which these sum scores at a time; 0 is all of it.
-    """
-
-    queries: int
-    keys: int
-    splits: int
-    warps: int | None = None
-    part: int = 0
-
-
-def choose_backward_blocks(n_queries: int, n_keys: int, sequences: int, causal: bool) -> BackwardBlocks:
-    """Block sizes for a CPU and so many sequences (batch * kv_heads): many keys share what packing queries costs, but
-    on the diagonal they also compute more that a causal mask drops; and every thread shall have something to do.
-    Measured on an AVX-512 core with 1 MB of second-level cache, dimensions 64 and 128.
-    """
-    queries = min(64, max(16, triton.next_power_of_2(n_queries)))
-    keys = min(64 if causal else 128, max(16, triton.next_power_of_2(n_keys)))
-    threads = num_threads()
-    splits = triton.cdiv(2 * threads, sequences) if sequences % threads else 1
-    return BackwardBlocks(queries, keys, min(splits, triton.cdiv(n_keys, keys)))
-
-
-# By family, bytes of an element and dimension: queries, keys, warps, and the part of the dimension summed at a time.
-# Intel's compiler keeps a warp's sums in 256 registers then (with f32 from dimension 128 on, the most of them).
-WARP_BLOCKS = {
-    "xe": {
-        2: {64: (32, 32, 4, 0), 128: (16, 32, 8, 0), 256: (16, 32, 16, 0)},
-        4: {64: (16, 32, 4, 32), 128: (16, 32, 8, 0), 256: (16, 32, 16, 0)},
-    },
-    "cuda": {
-        2: {64: (32, 64, 4, 0), 128: (32, 64, 8, 0), 256: (16, 32, 8, 0)},
-        4: {64: (16, 64, 4, 0), 128: (16, 32, 8, 0), 256: (16, 32, 8, 0)},
-    },
-}
 
 
 SCRATCH = ("delta_ptr", "lse2_ptr", "dq_ptr")  # what the first launch is given to write
 STAGE_BLOCKS = 12  # of queries, and of their gradients, that a step takes from shared memory in one order or another
 
 
-def choose_warp_blocks(n_keys: int, sequences: int, dim: int, item_bytes: int, family: str = "xe") -> BackwardBlocks:
-    """Block sizes for programs of many warps, and no more shares than fill a GPU: each has a dq of its own."""
-    queries, keys, warps, part = next(of for most, of in WARP_BLOCKS[family][item_bytes].items() if dim <= most)
-    splits = min(triton.cdiv(FULL, sequences), triton.cdiv(n_keys, keys))
-    return BackwardBlocks(queries, keys, splits, warps, part)
-
-
 def backward_launches(
     do: Array, q: Array, k: Array, v: Array, o: Array, lse: Array, dq: Array, dk: Array, dv: Array,
-    causal: bool, sm_scale: float | None = None, blocks: BackwardBlocks | None = None,
+    causal: bool, sm_scale: float | None = None, blocks: BackwardBlocks | None = None, window: int = 0,
 ) -> list[Launch]:  # fmt: skip
-    """The launches that fill dq, dk and dv, in order; `blocks` are chosen when None."""
+    """The launches that fill dq, dk and dv, in order. `blocks` are chosen when None; `window` is 0 where none is."""
     batch, heads, n_queries, dim = q.shape
     kv_heads, n_keys = k.shape[1:3]
     blocks = blocks or choose_backward_blocks(n_queries, n_keys, batch * kv_heads, causal)
@@ -374,7 +350,14 @@ def backward_launches(
             *strides_of(do), *strides_of(q), *strides_of(k), *strides_of(v),
             kv_heads, heads // kv_heads, n_queries, n_keys, dim, size,
         ),
-        {"CAUSAL": bool(causal), "BN": blocks.keys, "BY_KEYS": blocks.warps is not None, "PART": part, **shape},
+        {
+            "CAUSAL": bool(causal),
+            "WINDOW": window,
+            "BN": blocks.keys,
+            "BY_KEYS": blocks.warps is not None,
+            "PART": part,
+            **shape,
+        },
     )  # fmt: skip
     block = 4096
     finish = Launch(

@@ -33,7 +33,7 @@ def block_at(base, sizes, strides, row, ROWS: tl.constexpr, BD: tl.constexpr):
 @triton.jit
 def sum_over_queries(
     dk, dv, k, v, q_block, do_block, lse2, delta, sequence, keys, start, end, scale,
-    MASKED: tl.constexpr, BM: tl.constexpr,
+    WINDOW: tl.constexpr, MASKED: tl.constexpr, BM: tl.constexpr,
 ):  # fmt: skip
     """dk and dv with what queries [start, end) of one head add, BM at a time; q_block and do_block stand at `start`.
     Queries after the last have q = do = 0 and change nothing. Scores have keys in rows.
@@ -47,7 +47,11 @@ def sum_over_queries(
         dp = tl.dot(v, tl.trans(do), input_precision="ieee")
         p = tl.exp2(s * scale - lse2_row)
         if MASKED:
-            p = tl.where(keys[:, None] <= (first + tl.arange(0, BM))[None, :], p, 0.0)
+            rows = first + tl.arange(0, BM)
+            visible = keys[:, None] <= rows[None, :]
+            if WINDOW > 0:
+                visible = visible & (keys[:, None] > rows[None, :] - WINDOW)
+            p = tl.where(visible, p, 0.0)
         dv = tl.dot(p.to(do.dtype), do, dv, input_precision="ieee")
         ds = (p * (dp - delta_row)).to(q.dtype)
         dk = tl.dot(ds, q, dk, input_precision="ieee")
@@ -62,7 +66,7 @@ def attention_backward_keys_kernel(
     stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
     stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
     n_sequences, n_kv_heads, heads_per_kv, n_queries, n_keys, dim, padded,
-    CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
     """dk and dv, contiguous, of BN keys of one head of keys; program ids (block of keys, batch * kv_heads). lse2 and
     delta have `padded` queries for each of n_sequences heads.
@@ -86,6 +90,12 @@ def attention_backward_keys_kernel(
     if CAUSAL:
         start = key // BM * BM
         masked = tl.minimum(tl.cdiv(key + BN, BM) * BM, n_queries)
+    end = n_queries
+    far = n_queries
+    if WINDOW > 0:
+        end = tl.minimum(n_queries, key + BN + WINDOW - 1)
+        masked = tl.minimum(masked, end)
+        far = tl.minimum(end, tl.maximum(masked, (key + WINDOW) // BM * BM))
     for member in range(heads_per_kv):
         head = kv_head * heads_per_kv + member
         sequence = (batch * n_kv_heads * heads_per_kv + head).to(tl.int32)
@@ -95,25 +105,18 @@ def attention_backward_keys_kernel(
         do_block = block_at(do_base, (n_queries, dim), (stride_gs, stride_gd), start, BM, BD)
         if CAUSAL:
             dk, dv, q_block, do_block = sum_over_queries(
-                dk, dv, k, v, q_block, do_block, lse2, delta, sequence, keys, start, masked, sm_scale * LOG2_E, True, BM
-            )
+                dk, dv, k, v, q_block, do_block, lse2, delta, sequence, keys, start, masked, sm_scale * LOG2_E,
+                WINDOW, True, BM,
+            )  # fmt: skip
         dk, dv, q_block, do_block = sum_over_queries(
-            dk,
-            dv,
-            k,
-            v,
-            q_block,
-            do_block,
-            lse2,
-            delta,
-            sequence,
-            keys,
-            masked,
-            n_queries,
-            sm_scale * LOG2_E,
-            False,
-            BM,
-        )
+            dk, dv, k, v, q_block, do_block, lse2, delta, sequence, keys, masked, far, sm_scale * LOG2_E,
+            WINDOW, False, BM,
+        )  # fmt: skip
+        if WINDOW > 0:
+            dk, dv, q_block, do_block = sum_over_queries(
+                dk, dv, k, v, q_block, do_block, lse2, delta, sequence, keys, far, end, sm_scale * LOG2_E,
+                WINDOW, True, BM,
+            )  # fmt: skip
     dk_base, dv_base = dk_ptr + kv_sequence * n_keys * dim, dv_ptr + kv_sequence * n_keys * dim
     dk_block = block_at(dk_base, (n_keys, dim), (dim, 1), key, BN, BD)
     dv_block = block_at(dv_base, (n_keys, dim), (dim, 1), key, BN, BD)
@@ -124,7 +127,7 @@ def attention_backward_keys_kernel(
 @triton.jit
 def sum_over_keys(
     dq, q, do, k_block, v_block, lse2, delta, rows, start, end, n_keys, scale,
-    CAUSAL: tl.constexpr, MASKED: tl.constexpr, BN: tl.constexpr,
+    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASKED: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """dq with what keys [start, end) add, BN at a time; k_block and v_block stand at `start`."""
     for first in range(start, end, BN):
@@ -138,6 +141,8 @@ def sum_over_keys(
             visible = keys[None, :] < n_keys
             if CAUSAL:
                 visible = visible & (keys[None, :] <= rows[:, None])
+            if WINDOW > 0:
+                visible = visible & (keys[None, :] > rows[:, None] - WINDOW)
             p = tl.where(visible, p, 0.0)
         ds = (p * (dp - delta[:, None])).to(k.dtype)
         dq = tl.dot(ds, k, dq, input_precision="ieee")
@@ -152,7 +157,7 @@ def attention_backward_queries_kernel(
     stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
     stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
     stride_ob, stride_oh, stride_os, stride_od, n_heads, heads_per_kv, n_queries, n_keys, dim, padded,
-    CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
     """dq, contiguous, of BM queries of one head, their delta, and lse2, which is lse in powers of two, of which each
     head has `padded`; program ids (block of queries, batch * heads).
@@ -171,8 +176,9 @@ def attention_backward_queries_kernel(
     v_base = v_ptr + batch * stride_vb + kv_head * stride_vh
     q_block = block_at(q_base, (n_queries, dim), (stride_qs, stride_qd), row, BM, BD)
     do_block = block_at(do_base, (n_queries, dim), (stride_gs, stride_gd), row, BM, BD)
-    k_block = block_at(k_base, (n_keys, dim), (stride_ks, stride_kd), 0, BN, BD)
-    v_block = block_at(v_base, (n_keys, dim), (stride_vs, stride_vd), 0, BN, BD)
+    start = tl.maximum(0, row - WINDOW + 1) // BN * BN if WINDOW > 0 else 0
+    k_block = block_at(k_base, (n_keys, dim), (stride_ks, stride_kd), start, BN, BD)
+    v_block = block_at(v_base, (n_keys, dim), (stride_vs, stride_vd), start, BN, BD)
     o_block = block_at(o_base, (n_queries, dim), (stride_os, stride_od), row, BM, BD)
     o = tl.load(o_block, boundary_check=(0, 1), padding_option="zero")
     q = tl.load(q_block, boundary_check=(0, 1), padding_option="zero")
@@ -190,11 +196,17 @@ def attention_backward_queries_kernel(
         end = tl.minimum(n_keys, row + BM)
         unmasked = tl.minimum(unmasked, row // BN * BN)
     scale = sm_scale * LOG2_E
+    if WINDOW > 0:
+        first = start
+        start = tl.minimum(unmasked, tl.cdiv(tl.maximum(0, row + BM - WINDOW), BN) * BN)
+        dq, k_block, v_block = sum_over_keys(
+            dq, q, do, k_block, v_block, lse2, delta, rows, first, start, n_keys, scale, CAUSAL, WINDOW, True, BN
+        )
     dq, k_block, v_block = sum_over_keys(
-        dq, q, do, k_block, v_block, lse2, delta, rows, 0, unmasked, n_keys, scale, CAUSAL, False, BN
+        dq, q, do, k_block, v_block, lse2, delta, rows, start, unmasked, n_keys, scale, CAUSAL, WINDOW, False, BN
     )
     dq, k_block, v_block = sum_over_keys(
-        dq, q, do, k_block, v_block, lse2, delta, rows, unmasked, end, n_keys, scale, CAUSAL, True, BN
+        dq, q, do, k_block, v_block, lse2, delta, rows, unmasked, end, n_keys, scale, CAUSAL, WINDOW, True, BN
     )
     dq_base = dq_ptr + sequence * n_queries * dim
     dq_block = block_at(dq_base, (n_queries, dim), (dim, 1), row, BM, BD)
@@ -224,9 +236,9 @@ def steps_on(target: str | None, q: Array) -> tuple[Step, Step] | None:
 
 def block_launches(
     do: Array, q: Array, k: Array, v: Array, o: Array, lse: Array, dq: Array, dk: Array, dv: Array,
-    causal: bool, sm_scale: float | None, steps: Sequence[Step], target: str | None,
+    causal: bool, sm_scale: float | None, steps: Sequence[Step], target: str | None, window: int = 0,
 ) -> list[Launch]:  # fmt: skip
-    """The launches that fill dq, dk and dv, in order."""
+    """The launches that fill dq, dk and dv, in order; `window` is 0 where there is none."""
     batch, heads, n_queries, dim = q.shape
     kv_heads, n_keys = k.shape[1:3]
     sequences, over_keys = batch * heads, steps[1]
@@ -236,7 +248,8 @@ def block_launches(
     strides = (*strides_of(do), *strides_of(q), *strides_of(k), *strides_of(v))
     sizes = heads // kv_heads, n_queries, n_keys, dim, padded
     by_queries, by_keys = (
-        {"CAUSAL": bool(causal), "BM": step.queries, "BN": step.keys, "BD": block_dim(dim)} for step in steps[::-1]
+        {"CAUSAL": bool(causal), "WINDOW": window, "BM": step.queries, "BN": step.keys, "BD": block_dim(dim)}
+        for step in steps[::-1]
     )
     launches = (
         Launch(

@@ -104,11 +104,7 @@ def _cross_entropy(dloss: Tensor, logits: Tensor, labels: Tensor, wanted: Any, *
     return {"logits": kernels.cross_entropy_backward(dloss, logits, labels, **options)}
 
 
-def _attention_forward(window: None, **given: Any) -> tuple[Tensor, Tensor]:
-    return kernels.flash_attention_with_lse(**given)
-
-
-def _attention(do: Tensor, result: Tensor, wanted: Any, window: None, **given: Any) -> Named:
+def _attention(do: Tensor, result: Tensor, wanted: Any, **given: Any) -> Named:
     return dict(zip(("q", "k", "v"), kernels.flash_attention_backward(do, o=result, **given), strict=True))
 
 
@@ -204,11 +200,6 @@ def _refuse_angles(function: str, *, cos: Tensor, sin: Tensor, **_: Any) -> None
     require_no_gradient(f"{function}, by cos and sin,", cos, sin)
 
 
-def _refuse_windows(function: str, *, window: int | None, q: Tensor, k: Tensor, v: Tensor, **_: Any) -> None:
-    if window is not None:
-        require_no_gradient(f"{function} with a window", q, k, v)
-
-
 def _products(function: Callable[..., Any]) -> Rule:
     return Rule(function, _product, ("a", "b", "bias", "add"), refuse=_refuse_functions)
 
@@ -220,7 +211,7 @@ RULES: dict[str, Rule] = {
     "rope": Rule(kernels.rope, _rope, ("cos", "sin"), refuse=_refuse_angles),
     "cross_entropy": Rule(kernels.cross_entropy, _cross_entropy, ("logits", "labels")),
     "flash_attention": Rule(
-        _attention_forward, _attention, ("q", "k", "v", "result", "lse"), ("result", "lse"), _refuse_windows
+        kernels.flash_attention_with_lse, _attention, ("q", "k", "v", "result", "lse"), ("result", "lse")
     ),
     "matmul": _products(kernels.matmul),
     "split_k_matmul": _products(kernels.split_k_matmul),

@@ -58,8 +58,10 @@ def product(
     tl.store(c + rows[:, None] * (BN * tl.num_programs(1)) + columns[None, :], total)
 
 
-@pytest.mark.parametrize(("dim", "causal", "kv_heads"), [(128, True, 1), (64, False, 2)])
-def test_gradients_of_attention(dim: int, causal: bool, kv_heads: int) -> None:
+@pytest.mark.parametrize(
+    ("dim", "causal", "kv_heads", "window"), [(128, True, 1, None), (64, False, 2, None), (64, True, 2, 20)]
+)
+def test_gradients_of_attention(dim: int, causal: bool, kv_heads: int, window: int | None) -> None:
     """Blocks and statistics of queries that a producer copies; lengths that no block divides, heads that share keys."""
     q, do = (torch.randn(1, 2, 70, dim, dtype=torch.float16) for _ in range(2))
     k, v = (torch.randn(1, kv_heads, 90, dim, dtype=torch.float16) for _ in range(2))
@@ -68,10 +70,12 @@ def test_gradients_of_attention(dim: int, causal: bool, kv_heads: int) -> None:
     scores = wide[0] @ shared[0].mT * dim**-0.5
     if causal:
         scores = scores.masked_fill(~torch.ones(70, 90, dtype=torch.bool).tril(), -torch.inf)
+    if window is not None:
+        scores = scores.masked_fill(torch.ones(70, 90, dtype=torch.bool).tril(-window), -torch.inf)
     o, lse = scores.softmax(-1) @ shared[1], scores.logsumexp(-1)
     wanted = torch.autograd.grad(o, wide, do.double())
     given = (do, q, k, v, o.detach().half(), lse.detach().float())
-    found = library.flash_attention_backward(*given, causal, target="cuda:90")
+    found = library.flash_attention_backward(*given, causal, window=window, target="cuda:90")
     for gradient, exact in zip(found, wanted, strict=True):
         assert ((gradient.double() - exact).norm() / exact.norm()).item() < 1e-3
 
