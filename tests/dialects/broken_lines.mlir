@@ -320,7 +320,7 @@
 // expected: points to has
 "tile.store"(%p, %tf, %b) : (!tt.ptr<f32>, tensor<4xf32>, i1) -> ()
 // expected: the mask has another type
-"tile.transpose"(%tf, %tf) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+"tile.transpose"(%tf, %tf, %tf) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
 // expected: as many rows as
 "tile.interleave"(%tf) : (tensor<4xf32>) -> tensor<4xf32>
 // expected: interleaves pairs or quads

@@ -179,7 +179,9 @@ class Store(Operation, name="tile.store", writes=True):
 
 
 class Transpose(Operation, name="tile.transpose", pure=True):
-    """`tile.transpose %r0, ..., %rn`: n chunks of n lanes; lane j of result i is lane i of operand j."""
+    """`tile.transpose %r0, ..., %rn`: n chunks of n * g lanes, in which g neighbours move together (1; 2 or 4 for the
+    packing that pair and quad dots want); lane j * g + r of result i is lane i * g + r of operand j.
+    """
 
     syntax = "$rows attr-dict `:` type($rows)"
     rows = variadic()
@@ -194,7 +196,8 @@ class Transpose(Operation, name="tile.transpose", pure=True):
         for row in self.rows:
             type = tensor(self, "a row", row)
             require_type(self, "a row", type, rows[0])
-            require(self, type.shape == (len(rows),), "as many rows as lanes", len(rows), type)
+            whole = type.rank == 1 and type.size in (len(rows), 2 * len(rows), 4 * len(rows))
+            require(self, whole, "as many rows as lanes, pairs or quads of them", len(rows), type)
 
 
 class Interleave(Operation, name="tile.interleave", pure=True):

@@ -188,6 +188,14 @@ def _chunk(target: TargetSpec, op: Operation, block: TensorType | None, lanes: i
         reject(op, f"the target {target.name} works on smaller chunks", expected=wanted, found=str(block))
 
 
+def _grouped(target: TargetSpec, op: Operation) -> None:
+    """Chunks, and as many lanes more as a micro-kernel has in a group."""
+    for value in op.results:
+        chunk = block_of(value.type)
+        groups = [kernel.group for kernel in _kernels(target) if chunk is not None and kernel.operand is chunk.element]
+        _chunk(target, op, chunk, target.lanes * max(groups, default=1))
+
+
 def _interleave(target: TargetSpec, op: tile.Interleave) -> None:
     """The groups that a micro-kernel multiplies, as many chunks as it has in a group; two halves of any chunk."""
     part = cast(TensorType, op.parts[0].type)
@@ -266,7 +274,13 @@ _LIMITS: dict[Storage, _Limits] = {
     ),
     Storage.MEMORY: _Limits(
         foreign=("ttg", "ttig", "gpu", "tt.dot"),
-        checks={tile.Dot: _micro_kernel, tile.IndirectDot: _indirect_dot, tile.Interleave: _interleave},
+        checks={
+            tile.Dot: _micro_kernel,
+            tile.IndirectDot: _indirect_dot,
+            tile.Interleave: _interleave,
+            tile.Load: _grouped,
+            tile.Transpose: _grouped,
+        },
         default=_chunks,
     ),
 }

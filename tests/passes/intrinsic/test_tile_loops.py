@@ -222,6 +222,24 @@ def _as_torch(bits: Array) -> Any:
     return torch.from_numpy(bits.view(np.int16).copy()).view(torch.bfloat16)
 
 
+@pytest.mark.parametrize("dtype", ["f2", "bf16", "i1"])
+@pytest.mark.parametrize("size", [(32, 64, 64), (2, 8, 32), (16, 64, 8)])
+def test_operands_in_groups_transposed_for_a_processor_that_may_be_elsewhere(
+    dtype: str, size: tuple[int, int, int], rng: np.random.Generator
+) -> None:
+    """Pairs and quads move together; every level that needs no processor gives the same."""
+    m, n, k = size
+    a, b = (_numbers(rng, dtype, shape) for shape in ((m, k), (k, n)))
+    args: dict[str, Any] = {"a": a, "b": b, "c": np.zeros((m, n), DTYPES[dtype]), "M": m, "N": n, "K": k}
+    if dtype == "bf16":
+        pytest.importorskip("torch")
+        args |= {"a": _as_torch(a), "b": _as_torch(b)}
+    args |= {"LEFT": False, "RIGHT": True}
+    result = verify_kernel(block_kernels.product, args=args, grid=(1,), target="cpu:amx-fp16", uninitialised=True)
+    levels = {level.name: level for level in result.levels}
+    assert all(levels[name].ok for name in ("tt", "ttg", "warp", "intrinsic")), str(result)
+
+
 @pytest.mark.parametrize("target", _targets())
 @pytest.mark.parametrize("dtype", ["f4", "i1"])
 def test_dots_on_every_instruction_set(target: str, dtype: str, rng: np.random.Generator) -> None:

@@ -350,11 +350,14 @@ def test_compare_and_swap(isa, type_):
     same(run_both(text, isa, [x, expected, filled(type_, 16, 1), filled(type_, 16, 2)]))
 
 
-@pytest.mark.parametrize("type_", ["f32", "i16", "bf16", "f64"])
-def test_tile_transpose_and_lane(isa, type_):
-    chunk = f"tensor<4x{type_}>"
+@pytest.mark.parametrize(
+    ("type_", "group"), [("f32", 1), ("i16", 1), ("bf16", 1), ("f64", 1), ("bf16", 2), ("f16", 2), ("i8", 4)]
+)
+def test_tile_transpose_and_lane(isa, type_, group):
+    lanes = 4 * group
+    chunk = f"tensor<{lanes}x{type_}>"
     loads = "\n".join(
-        f"%o{i} = arith.constant {4 * i} : i32\n%p{i} = tt.addptr %x, %o{i} : !tt.ptr<{type_}>, i32\n"
+        f"%o{i} = arith.constant {lanes * i} : i32\n%p{i} = tt.addptr %x, %o{i} : !tt.ptr<{type_}>, i32\n"
         f"%r{i} = tile.load %p{i} : {chunk}"
         for i in range(4)
     )
@@ -370,7 +373,7 @@ def test_tile_transpose_and_lane(isa, type_):
       tt.store %y, %l : !tt.ptr<{type_}>
       tt.return
     }}""")
-    same(run_both(text, isa, [filled(type_, 16), filled(type_, 16, 1), 3]))
+    same(run_both(text, isa, [filled(type_, 4 * lanes), filled(type_, 4 * lanes, 1), 3]))
 
 
 @pytest.mark.parametrize(

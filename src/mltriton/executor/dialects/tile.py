@@ -83,10 +83,11 @@ def _require_alignment(address: int, align: int | None) -> None:
 
 
 def transpose(op: tile.Transpose) -> Handler:
-    """Lane j of result i is lane i of operand j."""
+    """Neighbours j of result i are neighbours i of operand j."""
 
     def call(warp: Warp, *rows: Array) -> tuple[Array, ...] | Array:
-        columns: tuple[Array, ...] = tuple(np.stack(rows).T)
+        count = len(rows)
+        columns = tuple(np.stack(rows).reshape(count, count, -1).swapaxes(0, 1).reshape(count, -1))
         return columns if len(rows) > 1 else columns[0]
 
     return call

@@ -149,9 +149,11 @@ def _interleave(e: Evaluator, parts: Sequence[Value]) -> Value:
     return e.emitter.pure(tile.Interleave, parts, TensorType((type.size * len(parts),), type.element))
 
 
-def square(e: Evaluator, packing: Packing) -> int:
-    """The size of the squares that are transposed in registers; 1 where there is nothing to transpose."""
-    return gcd(packing.columns, packing.rows, e.emitter.lanes) if packing.along_rows else 1
+def square(e: Evaluator, packing: Packing, together: int = 1) -> int:
+    """The columns of the squares that are transposed in registers, `together` rows moving as one; 1 where there is
+    nothing to transpose.
+    """
+    return gcd(packing.columns, packing.rows // together, e.emitter.lanes) if packing.along_rows else 1
 
 
 class Source(NamedTuple):
@@ -176,23 +178,27 @@ class Source(NamedTuple):
 
 
 def pack_transposed(e: Evaluator, packing: Packing, target: Tile, source: Source) -> None:
-    """Fill `target` in squares that are read along the rows."""
-    lanes, group, a = square(e, packing), packing.group, e.arithmetic
-    with e.emitter.count(packing.columns, lanes) as columns, e.emitter.count(packing.rows, lanes) as rows:
+    """Fill `target` in squares that are read along the rows: of whole groups, unless elements are converted."""
+    group, a = packing.group, e.arithmetic
+    together = group if source.element is packing.element else 1
+    side = square(e, packing, together)
+    lanes = side * together
+    with e.emitter.count(packing.columns, side) as columns, e.emitter.count(packing.rows, lanes) as rows:
         chunks: list[Value] = []
-        for number in range(lanes):
+        for number in range(side):
             address = source.address(e, rows.counter, columns.counter, number)
             form = accesses.read(e, address, None, None, source.element, lanes)
             chunks.append(a.chunk(e.convert(form, packing.element, lanes), lanes))
         made = list(e.emitter.insert(tile.Transpose(chunks, [chunk.type for chunk in chunks])).results)
+        if together < group:
+            made = [_interleave(e, made[i : i + group]) for i in range(0, side, group)]
         first = _group_of(e, rows.counter, group)
         panel, inside = _panel_of(e, Affine(I32, columns.counter, 0, 0), packing.panel)
         coordinate = a.times(inside, constant_index(group))
         start = Affine(coordinate.type, coordinate.base, coordinate.const, 1)
-        for i in range(0, lanes, group):
-            form = Vector(_interleave(e, made[i : i + group]) if group > 1 else made[i])
-            at = a.add(first, constant_index(i // group))
-            accesses.write(e, e.address(target, (panel, at, start)), None, form, lanes * group)
+        for i, packed in enumerate(made):
+            at = a.add(first, constant_index(i))
+            accesses.write(e, e.address(target, (panel, at, start)), None, Vector(packed), side * group)
 
 
 def _panel_of(e: Evaluator, column: Affine, width: int | None) -> tuple[Affine, Affine]:

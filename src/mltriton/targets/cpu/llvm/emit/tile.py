@@ -29,7 +29,14 @@ _DTYPES: dict[tuple[IRType, int], str] = {
 
 
 def _transpose(e: Emitter, op: tile.Transpose) -> Sequence[Value]:
-    return transpose(e.function, [e.get(row) for row in op.rows])
+    """Neighbours that move together are one wide lane."""
+    f, rows = e.function, [e.get(row) for row in op.rows]
+    type_ = rows[0].type
+    group = type_.lanes // len(rows)
+    if group == 1:
+        return transpose(f, rows)
+    wide = type_.with_lanes(len(rows)).with_element(f"i{type_.bits * group}")
+    return [f.bitcast(row, type_) for row in transpose(f, [f.bitcast(row, wide) for row in rows])]
 
 
 def _interleave(e: Emitter, op: tile.Interleave) -> Value:
