@@ -12,7 +12,8 @@ from accuracy import assert_accurate, dtype_of, random, wide
 from mltriton.errors import ArgumentError
 from mltriton.kernels import flash_attention, flash_attention_with_lse
 from mltriton.kernels.attention import attention_launch
-from mltriton.kernels.attention_blocks import Blocks, choose_blocks_of_warps
+from mltriton.kernels.attention_blocks import Blocks, choose_blocks, choose_blocks_of_warps, in_rows
+from mltriton.kernels.attention_rows import rows_launch
 
 RNG = np.random.default_rng(2)
 
@@ -173,6 +174,30 @@ def test_scores_are_summed_over_parts_of_the_dimension() -> None:
     o = q * 0
     attention_launch(q, k, v, o, causal=True, blocks=Blocks(32, 16, part=16)).run()
     assert_accurate(o, reference(q, k, v, True, 40**-0.5), 100.0)
+
+
+@pytest.mark.parametrize("window", [None, 30])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_warps_take_turns_at_rows_of_a_block(dtype: str, window: int | None) -> None:
+    """Lengths that nothing divides, both masks, and the logarithms of the sums."""
+    q, k, v = arrays(1, 4, 150, 40, keys=170, kv_heads=2, dtype=dtype)
+    o, lses = q * 0, [random(RNG, (1, 4, 150), "float32") for _ in range(2)]
+    whole, parted = (attention_launch(q, k, v, o, bool(window), None, Blocks(64, 32), lse, window) for lse in lses)
+    whole.run()
+    rows_launch(parted, 16).run()
+    np.testing.assert_allclose(*map(wide, lses), rtol=1e-5)
+    largest = np.abs(wide(v)).max()
+    assert_accurate(o, reference(q, k, v, bool(window), 40**-0.5, window), largest * 2.0**13)
+
+
+def test_long_full_attention_of_narrow_elements_is_done_in_rows() -> None:
+    blocks = choose_blocks(4096, 4096, 64, causal=False)
+    assert in_rows(blocks, 4096, False, 2) == Blocks(512, 512, rows=64)
+    assert in_rows(blocks, 100, False, 2) == Blocks(512, 128, rows=64)
+    for causal, item_bytes in ((True, 2), (False, 4)):
+        assert in_rows(blocks, 4096, causal, item_bytes) is blocks
+    short = choose_blocks(40, 4096, 1, causal=False)
+    assert in_rows(short, 4096, False, 2) is short
 
 
 @pytest.mark.parametrize(

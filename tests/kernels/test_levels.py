@@ -39,6 +39,7 @@ KERNELS = [
     "stream_k:stream_k_fix_kernel",
     "gemm_grouped:grouped_gemm_kernel",
     "attention:attention_kernel",
+    "attention_rows:attention_rows_kernel",
     "attention_persistent:attention_persistent_kernel",
     "attention_varlen:attention_varlen_kernel",
     "attention_backward:prepare_backward_kernel",

@@ -23,6 +23,7 @@ from mltriton.kernels.arrays import (
     dtype_name,
     empty,
     is_torch,
+    item_size,
     number,
     recorded,
     require_arrays,
@@ -30,7 +31,14 @@ from mltriton.kernels.arrays import (
     requires_gradient,
     strides_of,
 )
-from mltriton.kernels.attention_blocks import Blocks, block_dim, blocks_on, choose_blocks, warps_on
+from mltriton.kernels.attention_blocks import (
+    Blocks,
+    block_dim,
+    blocks_on,
+    choose_blocks,
+    in_rows,
+    warps_on,
+)
 from mltriton.kernels.calls import Key, again, key_of, remember
 from mltriton.kernels.launch import Launch, target_of
 from mltriton.targets.registry import spec
@@ -91,10 +99,10 @@ def attend_queries(
     stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
     n_heads, heads_per_kv, n_queries, n_keys, dim,
     CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
-    PART: tl.constexpr, WINDOW: tl.constexpr,
+    PART: tl.constexpr, WINDOW: tl.constexpr, warp=0, ROWS=0,
 ):  # fmt: skip
     """o = softmax(q k^T * sm_scale) v for a block of BM queries of one of batch * heads sequences; a causal block that
-    lies in front of the first has no keys.
+    lies in front of the first has no keys. If ROWS is not 0, for the warp's ROWS of these.
 
     lse_ptr: where the natural logarithms of the sums of exponentials go, f32 [batch, heads, queries]; None for nowhere.
     """
@@ -106,17 +114,19 @@ def attend_queries(
     v_base = v_ptr + batch * stride_vb + kv_head * stride_vh
     o_base = o_ptr + batch * stride_ob + head * stride_oh
     depth: tl.constexpr = PART if PART > 0 else BD
-    q_block = tl.make_block_ptr(q_base, (n_queries, dim), (stride_qs, stride_qd), (block * BM, 0), (BM, depth), (1, 0))
+    taken: tl.constexpr = ROWS if ROWS > 0 else BM
+    top = block * BM + warp * ROWS if ROWS > 0 else block * BM
+    q_block = tl.make_block_ptr(q_base, (n_queries, dim), (stride_qs, stride_qd), (top, 0), (taken, depth), (1, 0))
     start = tl.maximum(0, block * BM - WINDOW + 1) // BN * BN if WINDOW > 0 else 0
     k_block = tl.make_block_ptr(k_base, (dim, n_keys), (stride_kd, stride_ks), (0, start), (depth, BN), (0, 1))
     v_block = tl.make_block_ptr(v_base, (n_keys, dim), (stride_vs, stride_vd), (start, 0), (BN, BD), (1, 0))
-    o_block = tl.make_block_ptr(o_base, (n_queries, dim), (stride_os, stride_od), (block * BM, 0), (BM, BD), (1, 0))
+    o_block = tl.make_block_ptr(o_base, (n_queries, dim), (stride_os, stride_od), (top, 0), (taken, BD), (1, 0))
 
-    rows = block * BM + tl.arange(0, BM)
+    rows = top + tl.arange(0, taken)
     scale = (-sm_scale if NEGATIVE else sm_scale) * LOG2_E
-    m_i = tl.full([BM], LEAST if WINDOW > 0 else -float("inf"), tl.float32)
-    l_i = tl.zeros([BM], tl.float32)
-    acc = tl.zeros([BM, BD], tl.float32)
+    m_i = tl.full([taken], LEAST if WINDOW > 0 else -float("inf"), tl.float32)
+    l_i = tl.zeros([taken], tl.float32)
+    acc = tl.zeros([taken, BD], tl.float32)
     q = tl.load(q_block, boundary_check=(0, 1), padding_option="zero") if PART == 0 else None
 
     end = n_keys
@@ -251,10 +261,17 @@ def launch_on(
     window: int | None = None,
 ) -> Launch:
     """What `flash_attention` launches on a target: by programs that compute blocks in turn where a warp may copy for
-    others, of two groups of warps or more (`passes/ttg/specialize_warps.py`).
+    others, of two groups of warps or more (`passes/ttg/specialize_warps.py`); in rows where `in_rows` says so.
     """
     blocks = blocks_on(target, q)
+    if blocks is None:
+        chosen = choose_blocks(q.shape[2], k.shape[2], q.shape[0] * q.shape[1], causal)
+        blocks = in_rows(chosen, k.shape[2], causal, item_size(q))
     launch = attention_launch(q, k, v, o, causal, sm_scale, blocks, lse, window)
+    if blocks.rows:
+        from mltriton.kernels.attention_rows import rows_launch  # Only such blocks need it.
+
+        return rows_launch(launch, blocks.rows).on(target)
     launch = launch.on(target, *warps_on(target, q, blocks))
     groups = spec(target).warp_groups if target is not None else None
     if groups is None or launch.constants.get("num_warps", 0) < 2 * groups.warps:

@@ -47,7 +47,9 @@ class Launch(NamedTuple):
 
     def example(self) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]]:
         """What a function `mltriton_verify` returns: arguments by name, grid, compile options."""
-        return self.named(), self.grid, {}
+        arguments = self.named()
+        options = {name: arguments.pop(name) for name in self.constants.keys() - set(self.kernel.arg_names)}
+        return arguments, self.grid, options
 
 
 def target_of(target: str | None, x: Any) -> str | None:
