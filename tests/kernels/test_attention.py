@@ -10,9 +10,9 @@ import pytest
 
 from accuracy import assert_accurate, dtype_of, random, wide
 from mltriton.errors import ArgumentError
-from mltriton.kernels import flash_attention, flash_attention_with_lse
+from mltriton.kernels import attention_blocks, flash_attention, flash_attention_with_lse
 from mltriton.kernels.attention import attention_launch
-from mltriton.kernels.attention_blocks import Blocks, choose_blocks, choose_blocks_of_warps, in_rows
+from mltriton.kernels.attention_blocks import Blocks, choose_blocks, choose_blocks_of_warps, choose_narrow_blocks
 from mltriton.kernels.attention_rows import rows_launch
 
 RNG = np.random.default_rng(2)
@@ -190,14 +190,20 @@ def test_warps_take_turns_at_rows_of_a_block(dtype: str, window: int | None) -> 
     assert_accurate(o, reference(q, k, v, bool(window), 40**-0.5, window), largest * 2.0**13)
 
 
-def test_long_full_attention_of_narrow_elements_is_done_in_rows() -> None:
-    blocks = choose_blocks(4096, 4096, 64, causal=False)
-    assert in_rows(blocks, 4096, False, 2) == Blocks(512, 512, rows=64)
-    assert in_rows(blocks, 100, False, 2) == Blocks(512, 128, rows=64)
-    for causal, item_bytes in ((True, 2), (False, 4)):
-        assert in_rows(blocks, 4096, causal, item_bytes) is blocks
-    short = choose_blocks(40, 4096, 1, causal=False)
-    assert in_rows(short, 4096, False, 2) is short
+def test_long_full_attention_of_narrow_elements_is_done_in_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are enough programs for threads that are not equally fast; masked attention is as that of others."""
+    for threads, sequences, blocks in (
+        (1, 1, Blocks(512, 512, rows=128)),
+        (16, 2, Blocks(128, 512)),
+        (16, 64, Blocks(512, 512, rows=128)),
+    ):
+        monkeypatch.setattr(attention_blocks, "num_threads", lambda threads=threads: threads)
+        assert choose_narrow_blocks(4096, 4096, sequences, False) == blocks
+        assert choose_narrow_blocks(4096, 100, sequences, False).keys == 128
+        for queries, causal in ((4096, True), (40, False)):
+            assert choose_narrow_blocks(queries, 4096, sequences, causal) == choose_blocks(
+                queries, 4096, sequences, causal
+            )
 
 
 @pytest.mark.parametrize(

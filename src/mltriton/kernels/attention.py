@@ -36,7 +36,7 @@ from mltriton.kernels.attention_blocks import (
     block_dim,
     blocks_on,
     choose_blocks,
-    in_rows,
+    choose_narrow_blocks,
     warps_on,
 )
 from mltriton.kernels.calls import Key, again, key_of, remember
@@ -261,12 +261,12 @@ def launch_on(
     window: int | None = None,
 ) -> Launch:
     """What `flash_attention` launches on a target: by programs that compute blocks in turn where a warp may copy for
-    others, of two groups of warps or more (`passes/ttg/specialize_warps.py`); in rows where `in_rows` says so.
+    others, of two groups of warps or more (`passes/ttg/specialize_warps.py`); in rows where blocks say so.
     """
     blocks = blocks_on(target, q)
     if blocks is None:
-        chosen = choose_blocks(q.shape[2], k.shape[2], q.shape[0] * q.shape[1], causal)
-        blocks = in_rows(chosen, k.shape[2], causal, item_size(q))
+        choose = choose_blocks if item_size(q) > 2 else choose_narrow_blocks
+        blocks = choose(q.shape[2], k.shape[2], q.shape[0] * q.shape[1], causal)
     launch = attention_launch(q, k, v, o, causal, sm_scale, blocks, lse, window)
     if blocks.rows:
         from mltriton.kernels.attention_rows import rows_launch  # Only such blocks need it.

@@ -84,6 +84,9 @@ def _shared(starts: Sequence[int]) -> tuple[int, ...]:
     return () if len(set(starts)) == len(starts) else tuple(map(starts.index, starts))
 
 
+Run = Callable[[Sequence[Any]], list[Array] | None]
+
+
 class _Step(NamedTuple):
     """A launch: `pick` takes its arguments from a call's arrays, those that it makes, and the `values`."""
 
@@ -93,27 +96,30 @@ class _Step(NamedTuple):
     pick: Callable[[Sequence[Any]], tuple[Any, ...]]
     constants: dict[str, Any]
 
-    def run(self, arrays: Sequence[Array | None]) -> None:
-        self.kernel[self.grid](*self.pick((*arrays, *self.values)), **self.constants)
+
+def _plan(makers: Sequence[Callable[[Array], Array]], results: int, steps: Sequence[_Step]) -> Run:
+    """What computes a call: it makes arrays like the first one, of which so many are the results, and launches. Most
+    calls make one and launch once.
+    """
+
+    def run(arrays: Sequence[Any]) -> list[Array]:
+        made = [make(arrays[0]) for make in makers]
+        for kernel, grid, values, pick, constants in steps:
+            kernel[grid](*pick((*arrays, *made, *values)), **constants)
+        return made[:results]
+
+    if not len(makers) == results == len(steps) == 1:
+        return run
+    make, (kernel, grid, values, pick, constants) = makers[0], steps[0]
+
+    def run_once(arrays: Sequence[Any]) -> list[Array]:
+        made = make(arrays[0])
+        kernel[grid](*pick((*arrays, made, *values)), **constants)
+        return [made]
+
+    return run_once
 
 
-class _Plan(NamedTuple):
-    """What makes the arrays of a call, like its first one; how many of these are its results; and its launches."""
-
-    makers: tuple[Callable[[Array], Array], ...]
-    results: int
-    steps: tuple[_Step, ...]
-
-    def run(self, arrays: Sequence[Array | None]) -> list[Array]:
-        """The results of a call with these arrays."""
-        like = arrays[0]
-        made = [make(like) for make in self.makers]
-        for step in self.steps:
-            step.run((*arrays, *made))
-        return made[: self.results]
-
-
-Run = Callable[[Sequence[Any]], list[Array] | None]
 _PLANS: dict[Key | None, Run] = {}
 _MOST_PLANS = 4096
 
@@ -158,7 +164,7 @@ def remember(
         for launch, found in zip(launches, positions, strict=True)
         if found is not None
     )
-    keep(key, _Plan(tuple(_maker(x, arrays[0]) for x in made), len(results), steps).run)
+    keep(key, _plan([_maker(x, arrays[0]) for x in made], len(results), steps))
 
 
 def _maker(x: Array, first: Any) -> Callable[[Array], Array]:

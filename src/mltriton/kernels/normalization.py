@@ -27,7 +27,7 @@ from mltriton.kernels.arrays import (
     require_arrays,
     requires_gradient,
 )
-from mltriton.kernels.calls import again, key_of, remember
+from mltriton.kernels.calls import Key, again, key_of, remember
 from mltriton.kernels.launch import Launch, family_of_warps, target_of
 from mltriton.records import NamedTuple
 
@@ -217,21 +217,26 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5, *, targe
     Returns a contiguous array of the kind, shape and dtype of `x`. Raises `ArgumentError` for other dtypes, and for
     arrays that differ in kind or dtype or do not fit.
     """
-    return _normalized(layer_norm, eps, target, x=x, weight=weight, bias=bias)
+    key = key_of(layer_norm, (x, weight, bias), eps, target)
+    if (made := again(key, (x, weight, bias))) is not None:
+        return made[0]
+    return _normalized(layer_norm, key, eps, target, x=x, weight=weight, bias=bias)
 
 
 def rms_norm(x: Array, weight: Array, eps: float = 1e-6, *, target: str | None = None) -> Array:
     """`x` [..., columns] over the root of its mean square and `eps`, times `weight` [columns] (Zhang and Sennrich,
     arXiv:1910.07467); dtypes, result and errors are those of `layer_norm`.
     """
-    return _normalized(rms_norm, eps, target, x=x, weight=weight)
-
-
-def _normalized(function: Callable[..., Array], eps: float, target: str | None, **named: Array) -> Array:
-    arrays = tuple(named.values())
-    key = key_of(function, arrays, eps, target)
-    if (made := again(key, arrays)) is not None:
+    key = key_of(rms_norm, (x, weight), eps, target)
+    if (made := again(key, (x, weight))) is not None:
         return made[0]
+    return _normalized(rms_norm, key, eps, target, x=x, weight=weight)
+
+
+def _normalized(
+    function: Callable[..., Array], key: Key | None, eps: float, target: str | None, **named: Array
+) -> Array:
+    arrays = tuple(named.values())
     if requires_gradient(*arrays):
         return recorded(function.__name__, named, eps=eps, target=target)
     x = check_norm(function.__name__, **named)
