@@ -17,8 +17,9 @@
 // CHECK: ttng.barrier_expect
 // CHECK: scf.for {{.*}} iter_args(%[[SUM:.*]] = %{{.*}}, %[[SLOT:.*]] = %c0, %[[PARITY:.*]] = %c0)
 // CHECK: %[[NOW:.*]] = ttg.memdesc_subview %[[BARRIERS]][%[[SLOT]], %c0]
-// CHECK: ttng.wait_barrier %[[NOW]], %[[PARITY]]
-// CHECK: ttg.async_wait
+// CHECK-NEXT: ttng.wait_barrier %[[NOW]], %[[PARITY]]
+// CHECK-NEXT: gpu.barrier
+// CHECK-NOT: ttg.async_
 // CHECK: ttng.barrier_expect
 // CHECK-COUNT-2: ttng.async_tma_copy_global_to_local
 // CHECK: arith.xori %[[PARITY]]
@@ -28,8 +29,7 @@
 // CHECK: ttng.warp_group_dot %[[X]], %[[TURNED]], %[[SUM]] {isAsync = true}
 // CHECK: ttng.warp_group_dot_wait %{{.*}} {pendings = 1 : i32}
 // CHECK: ttng.warp_group_dot_wait
-// CHECK: ttg.async_wait
-// CHECK: gpu.barrier
+// CHECK-NEXT: gpu.barrier
 // CHECK-COUNT-4: ttng.inval_barrier
 // CHECK: %[[OUT:.*]] = ttg.local_alloc
 // CHECK: ttg.local_store %{{.*}}, %[[OUT]]

@@ -59,10 +59,10 @@ def kernel_remarks(compiled: CompiledKernel) -> list[str]:
     said = None if compiled.binary is None else compiled.binary.metadata.get("remarks")
     job = compiled.job
     if said is not None:
-        from mltriton.tools.specialization_remarks import specialization_remarks  # As below.
+        from mltriton.tools.specialization_remarks import pipeline_remarks, specialization_remarks  # As below.
         from mltriton.tools.tensor_copy_remarks import tensor_copy_remarks  # It has remarks of its own kind.
 
-        found = *tensor_copy_remarks(job), *specialization_remarks(job)
+        found = *tensor_copy_remarks(job), *specialization_remarks(job), *pipeline_remarks(job)
         return [*map(str, found), *said, *_fewer_stages(compiled), *_residency(compiled)]
     whole = job.module("ttg")
     found = (*remarks_of(whole), *conversion_remarks(whole), *register_remarks(job.module("intrinsic")))

@@ -1,7 +1,8 @@
-"""Whether a kernel has a warp of its own that starts copies, how it shares what there is, and why not.
+"""Whether a kernel has a warp of its own that starts copies, how it shares what there is, and why not; how far ahead
+loops copy that have none.
 
-Level: ttg. Takes a job for a target with groups of warps; gives a remark for each function. Guarantees: what a remark
-says is what the pass `specialize-warps` judges of the same program.
+Level: ttg. Takes a job; gives a remark for each function, where the target has groups of warps, and for each loop.
+Guarantees: what a remark says is what the passes `specialize-warps` and `pipeline-loads` judge of the same program.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING
 from mltriton.analysis.producers import NotProduced
 from mltriton.dialects import tt
 from mltriton.ir.module import Module
+from mltriton.ir.passes import Pass
 from mltriton.passes.manager import PassManager
 from mltriton.passes.pipeline import parse_pipeline
+from mltriton.passes.ttg.pipeline_loads import PipelineLoads, plans_of
 from mltriton.passes.ttg.specialize_warps import SpecializeWarps, plan_of
 from mltriton.tools.remarks import Remark
 
@@ -23,14 +26,25 @@ if TYPE_CHECKING:
 
 def specialization_remarks(job: Job) -> list[Remark]:
     """The remarks; none where the target has no such groups."""
+    module = _module_before(SpecializeWarps, job) if job.target.spec.warp_groups is not None else None
+    return [] if module is None else list(_remarks(module))
+
+
+def pipeline_remarks(job: Job) -> list[Remark]:
+    """Of each loop that copies ahead."""
+    module = _module_before(PipelineLoads, job)
+    if module is None:
+        return []
+    functions = [op for op in module.body.block.ops if isinstance(op, tt.Func)]
+    plans = [plan for function in functions for plan in plans_of(function, module)]
+    return [Remark(plan.loop.loc.in_source, "loop", f"copies {plan.summary}") for plan in plans]
+
+
+def _module_before(which: type[Pass], job: Job) -> Module | None:
+    """A program as a pass of the second level finds it; None where the target does without."""
     spec = job.target.spec
-    if spec.warp_groups is None:
-        return []
-    before, found, _ = spec.pipeline[1].partition(f",{SpecializeWarps.name}")
-    if not found:
-        return []
-    module = PassManager(parse_pipeline(f"{spec.pipeline[0]},{before}")).run(job.source_module())
-    return list(_remarks(module))
+    before, found, _ = spec.pipeline[1].partition(f",{which.name}")
+    return PassManager(parse_pipeline(f"{spec.pipeline[0]},{before}")).run(job.source_module()) if found else None
 
 
 def _remarks(module: Module) -> Iterator[Remark]:

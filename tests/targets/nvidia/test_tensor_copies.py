@@ -224,7 +224,10 @@ def test_blocks_that_are_needed_at_once_share_no_memory() -> None:
     assert kernel.metadata.shared < 3 * 2 * (128 * 64) * 2 + 4096
 
 
-@pytest.mark.parametrize(("block", "by_engine"), [((64, 32, 32), False), ((32, 64, 32), True), ((64, 128, 32), True)])
+@pytest.mark.parametrize(
+    ("block", "by_engine"),
+    [((64, 32, 32), False), ((64, 64, 32), False), ((32, 64, 32), True), ((64, 128, 32), True)],
+)
 def test_lanes_bring_small_blocks_with_short_rows(block: tuple[int, int, int], by_engine: bool) -> None:
     rng = np.random.default_rng(0)
     a, b = rng.integers(-3, 4, (64, 96)).astype(np.float16), rng.integers(-3, 4, (96, 128)).astype(np.float16)
@@ -235,3 +238,24 @@ def test_lanes_bring_small_blocks_with_short_rows(block: tuple[int, int, int], b
     assert (f"{ENGINE}.2d.shared" in kernel.asm["ptx"]) == by_engine
     told = any("lanes bring small blocks" in remark for remark in kernel_remarks(kernel))
     assert told != by_engine
+
+
+@pytest.mark.parametrize(
+    ("columns", "how"),
+    [
+        (128, "3 buffers of 128x64xf16 + 64x128xf16, from an iteration's end on, so that 2 programs share"),
+        (256, "4 buffers of 128x64xf16 + 64x256xf16, of which products under way read one"),
+    ],
+)
+def test_how_far_ahead_a_loop_copies(columns: int, how: str) -> None:
+    given = f"*fp16:16,*fp16:16,*fp16:16,i32:16,i32:16,i32:16,i32:16,1,i32:16,1,128,{columns},64"
+    kernel = triton.compile(by_pointers, given, target="cuda:90", num_warps=columns // 32, num_stages=3)
+    assert any(f"loop: copies 2 iterations ahead, in {how}" in remark for remark in kernel_remarks(kernel))
+
+
+def test_the_engine_brings_rows_of_which_lanes_know_too_little() -> None:
+    """Lanes would copy 2 bytes at once where a row may begin anywhere."""
+    for number, by_engine in (("i32:16", False), ("i32", True)):
+        given = f"*fp16:16,*fp16:16,*fp16:16,i32:16,i32:16,i32:16,{number},1,{number},1,128,64,32"
+        kernel = triton.compile(by_pointers, given, target="cuda:90")
+        assert (f"{ENGINE}.2d.shared" in kernel.asm["ptx"]) == by_engine

@@ -19,7 +19,7 @@ buffers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -67,18 +67,26 @@ class PipelineLoads(Pass):
     stages: int | None = None
 
     def run(self, module: Module) -> Module:
-        if is_warp_level(module):  # Buffers are the program's, and each warp has loops of its own.
-            return module
-        spec, usual = spec_of(module), integer_in(module.attributes, "ttg.num-stages", 0)
-        for function in (op for op in module.body.block.ops if isinstance(op, tt.Func)):
-            axes = AxisInfoAnalysis(function)
-            room, fewer = spec.shared_bytes - bytes_beside(function), fewer_stages_of(module)
-            for loop in [op for op in function.walk() if isinstance(op, scf.For)] if spec.copy_bytes else []:
-                stages = self.stages if self.stages is not None else loop.num_stages or usual
-                found = [op for op in loop.body.block.ops if isinstance(op, Load) and is_load_of_dot(op)]
-                found = [load for load in found if _can_be_copied(load, axes, spec) and _stays_as_it_is(load, loop)]
-                _pipeline(loop, found, stages, fewer, room, num_warps_of(module), spec)
+        for function in [op for op in module.body.block.ops if isinstance(op, tt.Func)]:
+            for plan in plans_of(function, module, self.stages):
+                _Pipeline(plan, spec_of(module)).write()
         return module
+
+
+def plans_of(function: tt.Func, module: Module, stages: int | None = None) -> Iterator[Plan]:
+    """How the loops of a function copy ahead, each judged when it is asked for."""
+    spec, usual = spec_of(module), integer_in(module.attributes, "ttg.num-stages", 0)
+    if is_warp_level(module) or not spec.copy_bytes:  # Buffers are the program's, and each warp has loops of its own.
+        return
+    axes = AxisInfoAnalysis(function)
+    room, fewer = spec.shared_bytes - bytes_beside(function), fewer_stages_of(module)
+    for loop in [op for op in function.walk() if isinstance(op, scf.For)]:
+        asked = stages if stages is not None else loop.num_stages or usual
+        found = [op for op in loop.body.block.ops if isinstance(op, Load) and is_load_of_dot(op)]
+        found = [load for load in found if _can_be_copied(load, axes, spec) and _stays_as_it_is(load, loop)]
+        plan = _planned(loop, found, asked, fewer, room, num_warps_of(module), spec)
+        if plan is not None:
+            yield plan
 
 
 def _kept(loop: scf.For, spec: TargetSpec, stages: int) -> int:
@@ -124,20 +132,55 @@ def _adds_up(loop: scf.For, spec: TargetSpec) -> bool:
     return any(is_asynchronous(dot, spec) and adding_loop(dot) is loop for dot in dots)
 
 
-def _pipeline(
+class Plan(NamedTuple):
+    """What a loop copies ahead: its loads, and what these need in an earlier iteration. There are `stages` buffers of
+    each, kept for `kept` further iterations, of which products make use where `used`; `late`: an iteration starts its
+    copies at its end. `by_engine`: nothing else copies, and products only add up. `beside` programs share a
+    multiprocessor then, where that is known.
+    """
+
+    loop: scf.For
+    loads: Sequence[Load]
+    ahead: Needed
+    stages: int
+    kept: int
+    late: bool
+    used: bool
+    by_engine: bool
+    beside: int | None
+
+    @property
+    def early(self) -> int:
+        """How many iterations before copies start."""
+        return self.stages - 1 - (0 if self.late else self.kept)
+
+    @property
+    def summary(self) -> str:
+        """For people."""
+        blocks = " + ".join(f"{'x'.join(map(str, block.shape))}x{block.element}" for block in map(_block, self.loads))
+        when = f"{self.early} iteration{'s' * (self.early > 1)} ahead, in {self.stages} buffers of {blocks}"
+        if self.late:
+            return f"{when}, from an iteration's end on, so that {self.beside} programs share a multiprocessor"
+        return f"{when}, of which products under way read one" if self.kept else when
+
+
+def _planned(
     loop: scf.For, loads: Sequence[Load], stages: int, fewer: int, room: int, warps: int, spec: TargetSpec
-) -> None:
-    """Copy `loads` ahead, as many as can be, in as many buffers as there is room for, and `fewer` less."""
+) -> Plan | None:
+    """`loads` copied ahead, as many as can be, in as many buffers as there is room for, and `fewer` less."""
     loads = [load for load in loads if Needed.of(loop, _address_of(load)) is not None]
     ahead = Needed.of(loop, [value for load in loads for value in _address_of(load)]) if loads else None
     kept, each = _kept(loop, spec, stages), sum(map(block_bytes, loads))
-    late = kept > 0 and _can_be_late(loop, loads, spec) and not _is_alone(loop, stages * each, warps, spec)
+    by_engine = _can_be_late(loop, loads, spec)
+    late = kept > 0 and by_engine and not _is_alone(loop, stages * each, warps, spec)
     late = late and _is_alone(loop, (stages + kept) * each, warps, spec)
     stages = min(stages + (0 if late else kept), room // each if loads else 0) - fewer
-    if ahead is not None and stages > 1:
-        kept = kept if stages > 2 or late else 0
-        delayed = kept > 0 and _may_be_delayed(loop, stages * each, warps, spec)
-        _Pipeline(loop, loads, ahead, _Buffers(stages, kept, late, delayed), spec).write()
+    if ahead is None or stages < 2:
+        return None
+    kept = kept if stages > 2 or late else 0
+    used = kept > 0 and _may_be_delayed(loop, stages * each, warps, spec)
+    beside = programs_at_once(loop.carried, stages * each, warps, spec)
+    return Plan(loop, loads, ahead, stages, kept, late, used, by_engine, beside)
 
 
 # Which loads.
@@ -159,6 +202,10 @@ def _stays_as_it_is(load: Load, loop: scf.For) -> bool:
     return not orders_memory(loop) and not any(may_alias(load, write) for write in writes_in(loop))
 
 
+def _block(load: Load) -> TensorType:
+    return cast(TensorType, load.result.type)
+
+
 def _address_of(load: Load) -> list[Value]:
     return [load.desc, *load.indices] if isinstance(load, tt.DescriptorLoad) else address_of(load)
 
@@ -166,38 +213,23 @@ def _address_of(load: Load) -> list[Value]:
 _Iteration = tuple[Value, int]  # the counter of an iteration, and how many iterations after it
 
 
-class _Buffers(NamedTuple):
-    """How many buffers each load has, for how many further iterations they are kept, whether an iteration starts copies
-    at its end, and whether products make use of what is kept.
-    """
-
-    stages: int
-    kept: int
-    late: bool
-    used: bool
-
-
 class _Pipeline:
     """The rewriting of one loop."""
 
-    def __init__(
-        self, loop: scf.For, loads: Sequence[Load], ahead: Needed, buffers: _Buffers, spec: TargetSpec
-    ) -> None:
-        self.loop = loop
-        self.loads = loads
-        self.ahead = ahead
-        self.stages = stages = buffers.stages
-        self.late = buffers.late
-        self.early = stages - 1 - (0 if buffers.late else buffers.kept)  # iterations
-        if buffers.used:
-            loop.attributes[KEPT] = IntegerAttr(buffers.kept, I32)
-        self.entry = Builder().before(loop)
+    def __init__(self, plan: Plan, spec: TargetSpec) -> None:
+        self.loop, self.loads, self.ahead = plan.loop, plan.loads, plan.ahead
+        self.stages, self.late, self.early = plan.stages, plan.late, plan.early
+        if plan.used:
+            self.loop.attributes[KEPT] = IntegerAttr(plan.kept, I32)
+        self.entry = Builder().before(self.loop)
         self.buffers = [
-            self.entry.emit(ttg.LocalAlloc, None, result_types=[_buffer(load, stages, spec)]) for load in loads
+            self.entry.emit(ttg.LocalAlloc, None, result_types=[_buffer(load, plan.stages, spec)])
+            for load in plan.loads
         ]
-        self.fetched = [load for load in loads if isinstance(load, tt.DescriptorLoad)]
-        self.barriers = make_barriers(self.entry, stages) if self.fetched else None
-        if self.barriers is None and isinstance(loop.parent_op, scf.For | scf.While):
+        self.fetched = [load for load in plan.loads if isinstance(load, tt.DescriptorLoad)]
+        self.by_lanes = not plan.by_engine
+        self.barriers = make_barriers(self.entry, plan.stages) if self.fetched else None
+        if self.barriers is None and isinstance(self.loop.parent_op, scf.For | scf.While):
             self.entry.create(gpu.Barrier)  # The buffers may be where warps still read what went before them.
 
     def write(self) -> None:
@@ -223,8 +255,10 @@ class _Pipeline:
             parity, _ = carry_also(self.loop, arith.integer(self.entry, 0))
             builder.create(ttng.WaitBarrier, window_at(builder, self.barriers, slot), parity)
             parities = [parity]
-        if not self.late:
+        if self.by_lanes:
             builder.create(ttg.AsyncWait, [], num=self.early - 1)
+        elif not self.late:
+            builder.create(gpu.Barrier)
         return parities
 
     def _at_the_end(self) -> Builder:
@@ -242,7 +276,7 @@ class _Pipeline:
         block = self.loop.block
         assert block is not None
         after = Builder().before(block.ops[block.position(self.loop) + 1])
-        if not self.late:
+        if self.by_lanes:
             after.create(ttg.AsyncWait, [], num=0)
         if self.barriers is not None:
             end_barriers(after, self.barriers, self.stages)
@@ -279,7 +313,7 @@ class _Pipeline:
                 else:
                     indices = [values.get(index, index) for index in load.indices]
                     builder.create(ttng.AsyncTMACopyGlobalToLocal, load.desc, indices, there, barrier, happens)
-        if not self.late:
+        if self.by_lanes:
             builder.create(ttg.AsyncCommitGroup, [])
         ends = [body.terminator.operands[index] for index in self.ahead.carried]
         return [values.get(end, end) for end in ends]
