@@ -13,9 +13,9 @@ from typing import cast
 
 from mltriton.analysis.aliasing import waits_for_programs
 from mltriton.analysis.rectangles import Reason
-from mltriton.analysis.workload import is_multiplied
+from mltriton.analysis.workload import adding_loop, is_multiplied
 from mltriton.dialects import gpu, scf, tt, ttg, ttng
-from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
+from mltriton.ir.operation import Block, BlockArgument, Operation, OpResult, Value
 from mltriton.ir.types import TensorType
 
 
@@ -98,17 +98,54 @@ def _groups(loads: Sequence[tt.DescriptorLoad]) -> list[Group]:
 
 
 def _product_of(load: tt.DescriptorLoad) -> object:
-    """The one product that takes a load as it is; the load where there are others."""
-    dots, pending = set[Operation](), list(load.result.users)
+    """The one product that takes a load as it is, or the first of those that share operands and add up nothing but
+    loads: they go on together. The load where there are others.
+    """
+    dots = _products_of(load)
+    if not dots:
+        return load
+    return _first_of_sharing(dots[0]) or (dots[0] if len(dots) == 1 else load)
+
+
+def _first_of_sharing(dot: tt.Dot) -> tt.Dot | None:
+    """The first of the products that share operands with one; None where some take or give something else."""
+    found, pending = set[tt.Dot](), [dot]
+    while pending:
+        dot = pending.pop()
+        if dot in found:
+            continue
+        if adding_loop(dot) is None:
+            return None
+        found.add(dot)
+        for operand in (dot.a, dot.b):
+            load = _load_of(operand)
+            dots = _products_of(load) if load is not None and load.block is dot.block else None
+            if dots is None:
+                return None
+            pending += dots
+    return next(op for op in cast(Block, dot.block).ops if isinstance(op, tt.Dot) and op in found)
+
+
+def _load_of(value: Value) -> tt.DescriptorLoad | None:
+    """The load that gives a block, in whatever order and layout."""
+    op = value.defining_op
+    while isinstance(op, ttg.ConvertLayout | ttg.LocalAlloc | tt.Trans | ttg.MemDescTrans) and op.operands:
+        op = op.operands[0].defining_op
+    return op if isinstance(op, tt.DescriptorLoad) else None
+
+
+def _products_of(load: tt.DescriptorLoad) -> list[tt.Dot] | None:
+    """The products that take a load, None where something else does."""
+    dots, pending = dict[tt.Dot, None](), list(load.result.users)
     while pending:
         user = pending.pop()
         if isinstance(user, tt.Dot):
-            dots.add(user)
+            dots[user] = None
         elif isinstance(user, ttg.ConvertLayout | ttg.LocalAlloc | tt.Trans | ttg.MemDescTrans):
             pending += user.results[0].users
         else:
-            return load
-    return dots.pop() if len(dots) == 1 else load
+            return None
+    return list(dots)
 
 
 def _slice(found: Producer) -> None:

@@ -8,12 +8,13 @@ ML-Triton paper, section 2.1.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from mltriton.dialects import scf, tt, ttg
 from mltriton.dialects.scf_flow import handed_from
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.reaching import reached
-from mltriton.ir.types import TensorType
+from mltriton.ir.types import MemDescType, TensorType, byte_width
 from mltriton.records import NamedTuple
 
 
@@ -110,6 +111,26 @@ def adding_loop(dot: tt.Dot) -> scf.For | None:
     yielded = loop.body.block.terminator
     is_yielded = list(dot.result.users) == [yielded] and yielded.operands.count(dot.result) == 1
     return loop if is_yielded and yielded.operands[number_of(loop, dot.c)] is dot.result else None
+
+
+def only_adds_up(loop: scf.For) -> bool:
+    """Whether all products of a loop, of which there are some, are added up by itself."""
+    dots = _dots_of(loop)
+    return bool(dots) and all(adding_loop(dot) is loop for dot in dots)
+
+
+def products_of(loop: scf.For) -> int:
+    """How many products an iteration adds up, those of elements of several bytes so often."""
+    return sum(cast(TensorType, dot.result.type).size * _depth_bytes(dot) for dot in _dots_of(loop))
+
+
+def _dots_of(loop: scf.For) -> list[tt.Dot]:
+    return [op for op in loop.walk() if isinstance(op, tt.Dot)]
+
+
+def _depth_bytes(dot: tt.Dot) -> int:
+    left = cast(TensorType | MemDescType, dot.a.type)
+    return left.shape[-1] * byte_width(left.element)
 
 
 def number_of(loop: scf.For, carried: Value) -> int:

@@ -54,7 +54,7 @@ GROUP_TILES = (
 )
 # Only of persistent programs, which multiply 128 columns and 64 or 32 apart: 384 of the first are 3 rounds at 3072
 # (0.97 of the speed of cuBLAS, 0.77 with 128 x 256), 120 of the second one round at 1536 (0.89 and 0.75).
-TURN_TILES = (GroupTile(128, 192, 8, 0.93), GroupTile(128, 160, 8, 0.86))
+TURN_TILES = (GroupTile(128, 192, 8, 0.98), GroupTile(128, 160, 8, 0.86))
 STEP_BYTES = 128  # of K
 MULTIPROCESSORS = 132
 DEEPEST = 8  # stages, where a program has a multiprocessor to itself

@@ -43,6 +43,7 @@ PASSES: dict[str, str] = {
     "assign-lanes": "mltriton.passes.ttg.assign_lanes:AssignLanes",
     "verify-encodings": "mltriton.passes.ttg.verify_encodings:VerifyEncodings",
     "specialize-warps": "mltriton.passes.ttg.specialize_warps:SpecializeWarps",
+    "keep-slots": "mltriton.passes.ttg.keep_slots:KeepSlots",
     "pipeline-loads": "mltriton.passes.ttg.pipeline_loads:PipelineLoads",
     "turn-in-shared-memory": "mltriton.passes.ttg.turn_in_shared_memory:TurnInSharedMemory",
     "delay-dots": "mltriton.passes.ttg.delay_dots:DelayDots",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mltriton.ir.types import TensorType, Type
 from mltriton.records import NamedTuple, record
+from mltriton.targets.multiprocessor import Multiprocessor
 
 if TYPE_CHECKING:
     from mltriton.ir.operation import Value
@@ -279,6 +280,9 @@ class TensorCopies(NamedTuple):
     `layout(shape, element_bytes)` (None: as it is; `ValueError`: it cannot be moved). What goes into no dot is copied
     so from `least_bytes` on (`least_ahead` in loops of dots), up to `most_bytes` for all such of a program, where dots
     are beside it or it need not be `beside_products`; all blocks of a program have up to `all_bytes`.
+
+    It takes a cycle for a row of at most `row_bytes`; meanwhile matrix units do `products` of elements of a byte. While
+    all multiprocessors ask for blocks, these come after `latency` cycles.
     """
 
     layout: Callable[[tuple[int, ...], int], SharedEncoding | None]
@@ -289,6 +293,9 @@ class TensorCopies(NamedTuple):
     most_bytes: int = 64 * 1024
     all_bytes: int = 192 * 1024
     beside_products: bool = True
+    row_bytes: int = 128
+    products: int = 4096
+    latency: int = 1536
 
 
 class RegisterMode(NamedTuple):
@@ -296,24 +303,6 @@ class RegisterMode(NamedTuple):
 
     registers: int
     max_warps: int
-
-
-class Multiprocessor(NamedTuple):
-    """What programs that run beside each other share: bytes of shared memory, of which each takes `reserved_bytes`
-    besides its own, registers of 4 bytes, of which a lane takes a multiple of `register_unit`, and `lanes`.
-    """
-
-    shared_bytes: int
-    reserved_bytes: int
-    registers: int
-    register_unit: int = 8
-    lanes: int = 2048
-
-    def programs(self, lanes: int, registers: int, shared_bytes: int) -> int:
-        """How many programs of so many lanes, with so many registers each, fit."""
-        each = -(-registers // self.register_unit) * self.register_unit
-        by_memory = self.shared_bytes // (shared_bytes + self.reserved_bytes)
-        return min(by_memory, self.registers // (lanes * each), self.lanes // lanes)
 
 
 class WarpGroups(NamedTuple):

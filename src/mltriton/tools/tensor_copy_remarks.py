@@ -16,7 +16,7 @@ from mltriton.ir.operation import Operation
 from mltriton.ir.types import TensorType, block_of
 from mltriton.passes.manager import PassManager
 from mltriton.passes.pipeline import parse_pipeline
-from mltriton.passes.tt.block_alternatives import LINE_BYTES, alternatives, is_simple, regular_pointers
+from mltriton.passes.tt.block_alternatives import alternatives, is_simple, regular_pointers
 from mltriton.passes.tt.hoist_descriptors import HoistDescriptors, are_allowed, limits_in
 from mltriton.targets.base import TensorCopies
 from mltriton.tools.remarks import Remark
@@ -45,14 +45,14 @@ def _remarks(function: tt.Func, limits: TensorCopies) -> Iterator[Remark]:
         if isinstance(op, Access) and op not in added and _block(op) is not None:
             judged = judge.of(instead.get(op, op))
             if isinstance(op, tt.Load | tt.Store) and isinstance(op.ptr.type, TensorType) and op not in instead:
-                judged = _not_described(op, pointers.of(op))
+                judged = _not_described(op, pointers.of(op), limits)
             yield _remark(op, judged)
 
 
-def _not_described(op: tt.Load | tt.Store, regular: Rectangle | Reason) -> Reason:
+def _not_described(op: tt.Load | tt.Store, regular: Rectangle | Reason, limits: TensorCopies) -> Reason:
     """Why a block of pointers is none of a tensor that the launch describes."""
     if isinstance(regular, Rectangle) and is_simple(op, regular):
-        return Reason(f"lanes bring small blocks with rows of less than {LINE_BYTES} bytes faster")
+        return Reason(f"lanes bring small blocks with rows of less than {limits.row_bytes} bytes faster")
     why = regular.why if isinstance(regular, Reason) else "the matrix is not the same for all programs"
     return Reason(f"each element has a pointer of its own: {why}", getattr(regular, "hint", None))
 

@@ -10,9 +10,15 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from mltriton.compiler import Job, options_of
+from mltriton.frontend.signature import parse_signature
 from mltriton.kernels.attention import attention_launch
 from mltriton.kernels.attention_blocks import Blocks
+from mltriton.kernels.gemm_persistent import persistent_launch
+from mltriton.kernels.gemm_tiles import Tile
+from mltriton.targets.target import find_target
 from mltriton.tools.remarks import kernel_remarks
+from mltriton.tools.specialization_remarks import specialization_remarks
 from persistent_product import product
 from ptx_emulator.launch import install
 
@@ -115,6 +121,46 @@ def test_why_a_program_has_none() -> None:
     signature = "*fp16:16,*fp16:16,*fp32:16,*i32:16,i32:16,64,64,64"
     told = kernel_remarks(triton.compile(chosen, signature, target="cuda:90"))
     assert any("no producer warp: the place of a block depends on tt.load" in remark for remark in told)
+
+
+@triton.jit
+def multiplied(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """A loop that adds up products, and nothing else."""
+    left = tl.make_tensor_descriptor(a, [BM, K], [K, 1], [BM, BK])
+    right = tl.make_tensor_descriptor(b, [K, BN], [BN, 1], [BK, BN])
+    total = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        total = tl.dot(left.load([0, k]), right.load([k, 0]), total)
+    tl.make_tensor_descriptor(c, [BM, BN], [BN, 1], [BM, BN]).store([0, 0], total)
+
+
+@pytest.mark.parametrize(
+    ("block", "warps", "stages", "has"),
+    [
+        ((128, 128, 64), 8, 3, True),
+        ((64, 256, 64), 8, 3, True),
+        ((128, 128, 64), 8, 4, False),  # Three iterations ahead are enough,
+        ((128, 256, 64), 8, 3, False),  # or two that take twice as long.
+        ((128, 64, 64), 8, 4, False),  # Two programs share a multiprocessor, of which one would not be faster.
+        ((128, 128, 64), 4, 3, False),
+    ],
+)
+def test_sums_have_one_where_blocks_would_come_late(
+    block: tuple[int, int, int], warps: int, stages: int, has: bool
+) -> None:
+    entries = parse_signature(f"*fp16:16,*fp16:16,*fp32:16,i32:16,{','.join(map(str, block))}", multiplied.arg_names)
+    job = Job(multiplied, entries, find_target("cuda:90"), options_of(num_warps=warps, num_stages=stages))
+    [told] = specialization_remarks(job)
+    assert (told.what == "producer warp") == has
+
+
+def test_products_that_share_an_operand_share_slots() -> None:
+    a = np.zeros((1, 512, 512), np.float16)
+    launch = persistent_launch(a, a, a, Tile(128, 192, 64, 8), 2)
+    assert launch is not None
+    job = launch.on("cuda:90", 8, 4).compiled().job
+    [told] = specialization_remarks(job)
+    assert "in slots of 4 x 128x64xf16 + 64x128xf16 + 64x64xf16 and" in told.how
 
 
 def test_what_a_producer_has() -> None:

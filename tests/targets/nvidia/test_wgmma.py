@@ -232,7 +232,7 @@ def late() -> str:
     """A program of two on a multiprocessor, whose loop starts copies at the end of an iteration."""
     signature = SIGNATURE.format(128, 128, 64)
     made = triton.compile(
-        product, signature=signature, constexprs=CONSTANTS, target="cuda:90", num_warps=8, num_stages=3
+        product, signature=signature, constexprs=CONSTANTS, target="cuda:90", num_warps=4, num_stages=3
     )
     return made.asm["warp"]
 

@@ -15,7 +15,7 @@ from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.rectangles import Rectangle
 from mltriton.analysis.regular_pointers import Access, RegularPointers
 from mltriton.analysis.tensor_maps import UNBOUNDED
-from mltriton.analysis.workload import adding_loop, is_multiplied
+from mltriton.analysis.workload import is_multiplied, only_adds_up, products_of
 from mltriton.dialects import scf, tt
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
@@ -37,7 +37,7 @@ def alternatives(function: tt.Func, limits: TensorCopies) -> dict[Operation, Acc
     pointers = regular_pointers(function, limits)
     accesses = [op for op in function.walk() if isinstance(op, Access) and isinstance(op.ptr.type, TensorType)]
     found = [(op, rectangle) for op in accesses if isinstance(rectangle := pointers.of(op), Rectangle)]
-    slow = _slow_loops(found, pointers.axes) if limits.beside_products else set[Operation]()
+    slow = _slow_loops(found, pointers.axes, limits) if limits.beside_products else set[Operation]()
     found = [(op, rectangle) for op, rectangle in found if isinstance(op, tt.Store) or op.parent_op not in slow]
     scalars, made = Scalars(pointers.formulas) if found else None, dict[Operation, Access]()
     for op, rectangle in found:
@@ -51,26 +51,29 @@ def alternatives(function: tt.Func, limits: TensorCopies) -> dict[Operation, Acc
 # in f16, rows for each cycle of the product, us by the engine and by lanes: blocks of 128 x 32 x 32 2.5, 797 and 661;
 # 64 x 64 x 32 1.5, 512 and 488; 128 x 64 x 32 1.25, 420 and 381; 256 x 64 x 32 1.1, 383 and 335; but 64 x 128 x 32 1.0,
 # 327 and 356; 128 x 128 x 32 0.75, 250 and 276).
-LINE_BYTES, LANE_BYTES = 128, 16
-PRODUCTS = 4096  # in a cycle, of elements of one byte
+LANE_BYTES = 16
 
 
-def _slow_loops(found: Sequence[tuple[Access, Rectangle]], axes: AxisInfoAnalysis) -> set[Operation]:
+def _slow_loops(
+    found: Sequence[tuple[Access, Rectangle]], axes: AxisInfoAnalysis, limits: TensorCopies
+) -> set[Operation]:
     """Loops that add up products for which lanes bring the blocks faster."""
-    blocks: dict[Operation, list[tuple[tt.Load, Rectangle]]] = {}
+    blocks: dict[scf.For, list[tuple[tt.Load, Rectangle]]] = {}
     for op, rectangle in found:
         loop = op.parent_op
         if isinstance(op, tt.Load) and isinstance(loop, scf.For) and is_multiplied(op.result):
             blocks.setdefault(loop, []).append((op, rectangle))
-    return {loop for loop, each in blocks.items() if _only_adds_up(loop) and _are_slow(loop, each, axes)}
+    return {loop for loop, each in blocks.items() if only_adds_up(loop) and _are_slow(loop, each, axes, limits)}
 
 
-def _are_slow(loop: Operation, loads: Sequence[tuple[tt.Load, Rectangle]], axes: AxisInfoAnalysis) -> bool:
+def _are_slow(
+    loop: scf.For, loads: Sequence[tuple[tt.Load, Rectangle]], axes: AxisInfoAnalysis, limits: TensorCopies
+) -> bool:
     blocks = [(rectangle.block.bytes, _row_bytes(rectangle)) for _, rectangle in loads]
-    short = sum(size for size, width in blocks if width < LINE_BYTES)
-    rows = sum(size // min(width, LINE_BYTES) for size, width in blocks)
+    short = sum(size for size, width in blocks if width < limits.row_bytes)
+    rows = sum(size // min(width, limits.row_bytes) for size, width in blocks)
     by_lanes = all(_bytes_of_lane(op, rectangle.contiguous, axes) >= LANE_BYTES for op, rectangle in loads)
-    return by_lanes and 2 * short >= sum(size for size, _ in blocks) and rows > _cycles(loop)
+    return by_lanes and 2 * short >= sum(size for size, _ in blocks) and rows > products_of(loop) / limits.products
 
 
 def _row_bytes(rectangle: Rectangle) -> int:
@@ -82,16 +85,6 @@ def _bytes_of_lane(load: tt.Load, dim: int, axes: AxisInfoAnalysis) -> int:
     run, width = axes.contiguous_bytes(load.ptr, dim), byte_width(cast(TensorType, load.result.type).element)
     masked = run if load.mask is None else axes.of(load.mask).constancy[dim] * width
     return min(run, masked, axes.alignment(load.ptr))
-
-
-def _cycles(loop: Operation) -> float:
-    """What the products of an iteration take of matrix units."""
-    dots = [op for op in loop.walk() if isinstance(op, tt.Dot)]
-    return sum(cast(TensorType, dot.a.type).bytes * cast(TensorType, dot.b.type).shape[-1] for dot in dots) / PRODUCTS
-
-
-def _only_adds_up(loop: Operation) -> bool:
-    return all(adding_loop(op) is loop for op in loop.walk() if isinstance(op, tt.Dot))
 
 
 def is_simple(op: Access, rectangle: Rectangle) -> bool:

@@ -92,7 +92,7 @@ def _end(dot: tt.Dot, loop: scf.For) -> Operation:
     """
     body = loop.body.block
     behind = body.ops[body.position(dot) :]
-    return next((op for op in behind if isinstance(op, gpu.Barrier)), body.terminator)
+    return next((op for op in behind if isinstance(op, gpu.Barrier | ttng.ArriveBarrier)), body.terminator)
 
 
 def _first_user(dot: tt.Dot, spec: TargetSpec) -> tuple[Operation, int]:

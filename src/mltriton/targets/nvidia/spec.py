@@ -11,13 +11,13 @@ from mltriton.layouts.shared import copied
 from mltriton.targets.base import (
     DotSize,
     Home,
-    Multiprocessor,
     RegisterMode,
     Storage,
     TargetSpec,
     TensorCopies,
     WarpGroups,
 )
+from mltriton.targets.multiprocessor import Multiprocessor
 from mltriton.targets.nvidia.devices import RESERVED_BYTES, Device, device, variant_here
 from mltriton.targets.nvidia.facts import WARP
 
@@ -27,7 +27,7 @@ PIPELINE = (
     "split-uniform-increments,turn-products,hoist-transposes,dce,fold-transposes,convert-dot-operands,"
     "canonicalize,cse,licm,dce,flush-powers,scale-powers,fuse-exponents,dce,check-warp-level",
     "assign-layouts,cse,assign-lanes,dce,turn-in-shared-memory,dce,specialize-warps,pipeline-loads,copy-blocks,"
-    "keep-loads,load-ahead,dce,cse,delay-dots,delay-slots,start-dots,release-slots,merge-reductions,verify-encodings",
+    "keep-loads,load-ahead,dce,cse,delay-dots,delay-slots,keep-slots,start-dots,release-slots,merge-reductions,verify-encodings",
     "distribute-to-warps,store-by-warps,lower-cross-warp,fence-shared-memory,assign-lanes,delay-lane-sums,canonicalize,"
     "cse,licm,dce,verify-encodings",
     "fuse-multiply-add,pair-products,dce,match-target-size,canonicalize,cse,dce,demote-sums,schedule-loads,"
