@@ -49,6 +49,7 @@ class Instructions:
         self._counter = 0
         self._scopes: list[dict[str, Value]] = [{}]
         self._truncated: dict[str, Value] = {}  # the name of a number -> the wider one whose low bits it has
+        self._narrow: set[str] = set()  # names of numbers of 64 bits that surely are ones of 32
 
     def fresh(self, stem: str = "v") -> str:
         """A new SSA name."""
@@ -217,14 +218,29 @@ class Instructions:
         if a.literal is not None and op in ("sext", "trunc", "zext") and not to.is_vector and a.type.bits > 1:
             number = int(a.literal)
             return constant(to, number % (1 << a.type.bits) if op == "zext" else number)
-        if op == "zext" and (wide := self._truncated.get(a.text)) is not None:
+        wide = self._truncated.get(a.text)
+        if op == "sext" and wide is not None and wide.type == to and self._is_narrow(wide):
+            return wide
+        if op == "zext" and wide is not None:
             # LLVM's SPIR-V back end masks the wide number itself, whose type may be another one.
             resized = self.cast("trunc" if wide.type.bits > to.bits else "zext", wide, to)
             return self.and_(resized, (1 << a.type.bits) - 1)
         made = self.pure(f"{op} {a} to {to}", to, op, (a,))
         if op == "trunc":
             self._truncated[made.text] = a
+        elif op == "sext" and a.type.bits <= 32:
+            self._narrow.add(made.text)
         return made
+
+    def counter(self, name: str, between: Sequence[Value], type_: Type) -> Value:
+        """A name for a number that lies between others, where there are any."""
+        made = Value(type_, self.fresh(name))
+        if between and all(map(self._is_narrow, between)):
+            self._narrow.add(made.text)
+        return made
+
+    def _is_narrow(self, number: Value) -> bool:
+        return number.text in self._narrow if number.literal is None else -(2**31) <= number.literal < 2**31
 
     def bitcast(self, a: Value, to: Type) -> Value:
         """The same bits as another type."""
@@ -324,6 +340,8 @@ class Instructions:
         index = constant(I64, index) if isinstance(index, int) else index
         if index.literal == 0 and not index.type.is_vector:
             return pointer
+        if (wide := self._truncated.get(index.text)) is not None and index.type == I32 and self._is_narrow(wide):
+            index = wide  # An address takes 64 bits.
         lanes = max(pointer.type.lanes, index.type.lanes)
         return self.pure(f"getelementptr {element}, {pointer}, {index}", pointer.type.with_lanes(lanes))
 

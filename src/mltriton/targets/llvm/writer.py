@@ -247,7 +247,7 @@ class Function(Instructions):
         self._before_loops.append((earlier, len(self._scopes)))
         self.branch(header)
         self.open_block(header)
-        index = Value(first.type, self.fresh(name))
+        index = self.counter(name, () if unsigned else (first, last), first.type)
         phis = [Value(value.type, self.fresh("carry")) for value in carried]
         loop = Loop(index, phis)
         self.push_scope()

@@ -336,7 +336,7 @@ def _either(
     yes, no = Block(), Block()
     with e.emitter.inside(yes):
         e.emitter.insert(scf.Yield([e.emitter.pure(tt.Bitcast, (here[0],), type), here[1]]))
-    with e.emitter.inside(no):
+    with e.emitter.inside(no), e.without(condition):
         copy = other()
         pointer = copy.pointer(prefix) if isinstance(copy, Ready) else copy.pointer
         e.emitter.insert(scf.Yield([e.emitter.pure(tt.Bitcast, (pointer,), type), copy.stride]))

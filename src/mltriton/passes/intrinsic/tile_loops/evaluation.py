@@ -57,6 +57,7 @@ class Evaluator:
         self.aliases: dict[Value, Value] = {}  # carried block that never changes -> the initial one
         self.block_depth: dict[Block, int] = {}
         self.unmasked: frozenset[Operation] = frozenset()  # accesses and selections whose masks are known to hold here
+        self.refuted: frozenset[Value] = frozenset()  # conditions that are known not to hold here
         self.floor = 0  # the outermost scope in which that is known
         self.naturals: dict[Value, bool] = {}  # whether integers cannot be negative
         self.nesting = 0  # how many values are being evaluated, each for the one before it
@@ -75,6 +76,13 @@ class Evaluator:
         self.unmasked, self.floor = self.unmasked | accesses, self.emitter.level
         yield
         self.unmasked, self.floor = saved
+
+    @contextmanager
+    def without(self, *conditions: Value) -> Generator[None]:
+        """Where these conditions do not hold."""
+        saved, self.refuted = self.refuted, self.refuted.union(conditions)
+        yield
+        self.refuted = saved
 
     @contextmanager
     def unmasking(self, operations: frozenset[Operation]) -> Generator[None]:

@@ -1,7 +1,8 @@
 """Two versions of a piece of code: without masks where all accesses lie inside them, and with.
 
-Level: warp to intrinsic. Which one runs is found out once, before the loops, from the corners of the masks. Source: a
-mask that has to be made from many parts, or that the target has no instruction for, costs more than the access.
+Level: warp to intrinsic. Which one runs is found out once, before the loops, from the corners of the masks; where that
+is known not to hold, since an operand would be read in place if it did, only the second is written. Source: a mask that
+has to be made from many parts, or that the target has no instruction for, costs more than the access.
 """
 
 from __future__ import annotations
@@ -40,11 +41,13 @@ def with_and_without_masks(
     if condition is None:
         with e.inside_masks(frozenset(known)):
             return write()
+    if condition in e.refuted:
+        return write()
     sides: list[Block] = []
     alternatives = Alternatives(e)
-    for unmasked in (frozenset(known), frozenset[Operation]()):
+    for unmasked, refuted in ((known, ()), ((), (condition,))):
         side = Block()
-        with e.emitter.inside(side), e.inside_masks(unmasked), alternatives.side():
+        with e.emitter.inside(side), e.inside_masks(frozenset(unmasked)), e.without(*refuted), alternatives.side():
             e.emitter.insert(scf.Yield(list(write())))
         sides.append(side)
     alternatives.join()

@@ -91,11 +91,12 @@ def pack(e: Evaluator, packing: Packing, target: Tile, prefix: Index) -> None:
             _pack_panels(e, packing, target, prefix, row, gcd(packing.panel, lanes))
             return
         chunks = packing.columns // lanes
-        if chunks <= STRAIGHT:
+        straight, together = (2, 2) if e.refuted else (STRAIGHT, 4)  # At edges only: a third of the code, as good as.
+        if chunks <= straight:
             for chunk in range(chunks):
                 _pack_chunk(e, packing, target, prefix, row, Affine(I32, None, chunk * lanes, int(lanes > 1)), lanes)
         else:
-            unroll = gcd(chunks, 4)
+            unroll = gcd(chunks, together)
             with e.emitter.count(packing.columns, unroll * lanes) as inner:
                 for u in range(unroll):
                     column = Affine(I32, inner.counter, u * lanes, int(lanes > 1))

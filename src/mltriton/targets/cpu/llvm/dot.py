@@ -179,12 +179,12 @@ class _Generator(NamedTuple):
         with function.loop(0, unrolled, UNROLL, carried=start, name="k") as loop:
             values = loop.carried
             for step in range(UNROLL):
-                values = self._step(function, shape, vectors, function.add(loop.index, step), values)
+                values = self._step(function, shape, vectors, loop.index, step, values)
             loop.yield_(*values)
         results = loop.results
         if shape.has_rest:
             with function.loop(unrolled, k, carried=results, name="rest") as rest:
-                rest.yield_(*self._step(function, shape, vectors, rest.index, rest.carried))
+                rest.yield_(*self._step(function, shape, vectors, rest.index, 0, rest.carried))
             results = rest.results
         for value, (pointer, _) in zip(results, cells, strict=True):
             function.store(value, pointer)
@@ -214,18 +214,20 @@ class _Generator(NamedTuple):
         shape: DotShape,
         vectors: Sequence[tuple[int, int]],
         index: Value,
+        step: int,
         accumulators: Sequence[Value],
     ) -> list[Value]:
-        """The accumulators after step `index` of k."""
+        """The accumulators after step `index + step` of k: one product with the index for all steps of an iteration."""
         instruction = self.instruction
         a, a_stride, b, b_stride, *_ = function.parameters
-        b_offset = function.mul(index, b_stride)
+        b_offset = function.add(function.mul(index, b_stride), function.mul(b_stride, step))
         panels = [
             self._load_b(function, function.gep(b, column * instruction.group, instruction.b_type), b_offset, lanes)
             for column, lanes in vectors
         ]
         is_column = shape.a_layout == "column"
-        a_offset = function.mul(index, a_stride if is_column else instruction.group)
+        a_step = a_stride if is_column else constant(I64, instruction.group)
+        a_offset = function.add(function.mul(index, a_step), function.mul(a_step, step))
         results: list[Value] = []
         for row in range(shape.rows):
             line = function.gep(a, row if is_column else function.mul(a_stride, row), instruction.a_type)
