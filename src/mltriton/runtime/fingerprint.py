@@ -19,8 +19,9 @@ from mltriton.runtime.digests import digest_of
 
 LLVM_LIBRARIES = ("libllvmlite.so", "libllvmlite.dylib", "llvmlite.dll")  # LLVM is in them.
 _SOURCES = (".py", ".ll")
-# Kernels are in the key with their own text; the executor only checks results; the others only call the compiler.
-_NOT_COMPILER = frozenset({"__pycache__", "executor", "kernels", "tools", "as_triton", "triton_plugin"})
+# Kernels are in the key with their own text; the executor only checks results; `native` loads what was compiled; the
+# others only call the compiler.
+_NOT_COMPILER = frozenset({"__pycache__", "executor", "kernels", "native", "tools", "as_triton", "triton_plugin"})
 
 
 @cache
