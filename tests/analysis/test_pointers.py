@@ -1,8 +1,8 @@
-"""The bases of pointers and what may alias."""
+"""The bases of pointers."""
 
 from __future__ import annotations
 
-from mltriton.analysis.pointers import ANYTHING, Alias, PointerBases
+from mltriton.analysis.pointers import ANYTHING, PointerBases
 from mltriton.dialects import tt
 from mltriton.ir.operation import Operation
 from mltriton.ir.parser import parse_module
@@ -33,7 +33,6 @@ tt.func @f(%a: !tt.ptr<i64>, %b: !tt.ptr<i64>, %c: i1, %n: i32, %address: i64) {
   %block = tt.make_tensor_ptr %b, [%one], [%one], [%n] {order = array<i32: 0>} : <tensor<16xi64>>
   %further = tt.advance %block, [%n] : <tensor<16xi64>>
   %from_block = tt.load %further : !tt.ptr<tensor<16xi64>>
-  %again = tt.load %moved : !tt.ptr<i64>
   tt.return
 }
 """
@@ -55,12 +54,3 @@ def test_bases() -> None:
     assert found["from_read"] == {"anything"}
     assert found["from_given"] == {"anything"}
     assert found["from_block"] == {"b"}
-
-
-def test_alias() -> None:
-    bases, op = PointerBases(), loads()
-    assert bases.alias(op["from_a"], op["from_block"]) is Alias.MAYBE
-    assert bases.alias(op["from_a"], op["from_block"], distinct_parameters=True) is Alias.NEVER
-    assert bases.alias(op["from_a"], op["from_either"], distinct_parameters=True) is Alias.MAYBE
-    assert bases.alias(op["from_read"], op["from_block"], distinct_parameters=True) is Alias.MAYBE
-    assert bases.alias(op["from_a"], op["again"]) is Alias.ALWAYS

@@ -149,13 +149,6 @@ REGISTERS = [
         "what does not move takes the addresses",
         "filecheck/allocate-addresses.mlir",
     ),
-    Mutation(
-        "passes/intrinsic/merge_inductions.py",
-        "known, constant - start",
-        "known, start - constant",
-        "pieces of a block lie on the wrong side of the first",
-        "filecheck/merge-inductions.mlir",
-    ),
 ]
 
 EMITTERS = [

@@ -39,14 +39,14 @@ class _Block:
     returned: tuple[Values, list[str]] = field(default_factory=lambda: ([], []))
 
 
-def without_jumps(text: str, filename: str = "<text>") -> str:
+def without_jumps(text: str) -> str:
     """The text with structured control flow."""
     if "cf.br" not in text and "cf.cond_br" not in text:
         return text
-    return "\n".join(_structured(text.split("\n"), 1, filename))
+    return "\n".join(_structured(text.split("\n"), 1))
 
 
-def _structured(lines: Sequence[str], first: int, filename: str) -> list[str]:
+def _structured(lines: Sequence[str], first: int) -> list[str]:
     """Lines, of which the first has this number, without jumps, from the inside out."""
     made: list[str] = []
     position = 0
@@ -56,9 +56,9 @@ def _structured(lines: Sequence[str], first: int, filename: str) -> list[str]:
         position += 1
         if match is not None:
             end = next(i for i in range(position, len(lines)) if lines[i].startswith(f"{match[1]}}}"))
-            body = _structured(lines[position:end], first + position, filename)
+            body = _structured(lines[position:end], first + position)
             made += [body.pop(0)] if body and _LABEL.match(body[0]) else []  # A region's first block has a label.
-            holder = _Holder(body, first + position, filename, len(match[1]))
+            holder = _Holder(body, first + position, len(match[1]))
             made += holder.text() if len(holder.blocks) > 1 else body
             position = end
     return made
@@ -67,8 +67,8 @@ def _structured(lines: Sequence[str], first: int, filename: str) -> list[str]:
 class _Holder:
     """The blocks of one function or region, whose labels are `depth` deep; the first has no label."""
 
-    def __init__(self, body: Sequence[str], first: int, filename: str, depth: int) -> None:
-        self.filename, self.depth = filename, depth
+    def __init__(self, body: Sequence[str], first: int, depth: int) -> None:
+        self.depth = depth
         self.end = "tt.return"
         self.blocks = {"": _Block([], first)}
         self.after: dict[str, frozenset[str | None]] = {}
@@ -165,9 +165,7 @@ class _Holder:
         return self.after[label]
 
     def _error(self, label: str, message: str) -> IRSyntaxError:
-        return IRSyntaxError(
-            message, location=SourceLocation(self.filename, self.blocks[label].line, 0), found=f"^{label}"
-        )
+        return IRSyntaxError(message, location=SourceLocation("<text>", self.blocks[label].line, 0), found=f"^{label}")
 
 
 def _choice(

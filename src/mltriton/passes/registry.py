@@ -66,7 +66,6 @@ PASSES: dict[str, str] = {
     "hoist-block-offsets": "mltriton.passes.intrinsic.hoist_block_offsets:HoistBlockOffsets",
     "allocate-addresses": "mltriton.passes.intrinsic.allocate_addresses:AllocateAddresses",
     "guard-block-io": "mltriton.passes.intrinsic.guard_block_io:GuardBlockIO",
-    "merge-inductions": "mltriton.passes.intrinsic.merge_inductions:MergeInductions",
     "allocate-shared-memory": "mltriton.passes.intrinsic.allocate_shared_memory:AllocateSharedMemory",
     "allocate-scratch": "mltriton.passes.intrinsic.allocate_scratch:AllocateScratch",
     "choose-registers": "mltriton.passes.intrinsic.choose_registers:ChooseRegisters",
@@ -103,7 +102,6 @@ CONCERNS: dict[str, frozenset[str]] = {
     "merge-reductions": frozenset({"tt.reduce"}),
     "demote-sums": frozenset({"scf.for"}),
     "delay-lane-sums": frozenset({"tt.reduce"}),
-    "merge-inductions": frozenset({"scf.for"}),
     "hoist-block-offsets": frozenset({"scf.for"}),
     "allocate-addresses": frozenset({"scf.for"}),
     "licm": frozenset({"scf.for", "scf.while", WARP_LEVEL}),  # warps become loops

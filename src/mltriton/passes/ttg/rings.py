@@ -54,10 +54,10 @@ class Ring:
         builder.create(ttng.WaitBarrier, window_at(builder, self.full, state.slot), state.parity)
         return [window_at(builder, buffer, state.slot) for buffer in self.buffers]
 
-    def release(self, builder: Builder, slot: Value, pred: Value | None = None) -> None:
+    def release(self, builder: Builder, slot: Value) -> None:
         """All warps are done with a slot, each by itself."""
         if self.empty is not None:
-            builder.create(ttng.ArriveBarrier, window_at(builder, self.empty, slot), pred, count=self.warps)
+            builder.create(ttng.ArriveBarrier, window_at(builder, self.empty, slot), None, count=self.warps)
 
     def fill(self, builder: Builder, state: State, size: int) -> tuple[Value, list[Value]]:
         """Until the slot is free, which it is at first for a parity of 1; its barrier, and where blocks go."""

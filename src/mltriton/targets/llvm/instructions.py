@@ -167,17 +167,17 @@ class Instructions:
         """Logical shift right."""
         return self.binary("lshr", a, b)
 
-    def fadd(self, a: Value, b: Value, flags: str = "") -> Value:
+    def fadd(self, a: Value, b: Value) -> Value:
         """Float sum."""
-        return self.binary("fadd", a, b, flags)
+        return self.binary("fadd", a, b)
 
-    def fsub(self, a: Value, b: Value, flags: str = "") -> Value:
+    def fsub(self, a: Value, b: Value) -> Value:
         """Float difference."""
-        return self.binary("fsub", a, b, flags)
+        return self.binary("fsub", a, b)
 
-    def fmul(self, a: Value, b: Value, flags: str = "") -> Value:
+    def fmul(self, a: Value, b: Value) -> Value:
         """Float product."""
-        return self.binary("fmul", a, b, flags)
+        return self.binary("fmul", a, b)
 
     def fdiv(self, a: Value, b: Value, flags: str = "") -> Value:
         """Float quotient."""

@@ -31,7 +31,7 @@ PIPELINE = (
     "normalize-block-pointers,canonicalize",
     "assign-layouts,cse,assign-lanes,prefetch,cse,verify-encodings",
     "distribute-to-warps,lower-cross-warp,assign-lanes,canonicalize,cse,licm,dce,split-barriers,verify-encodings",
-    "match-target-size,canonicalize,cse,merge-inductions,dce,schedule-loads,"
+    "match-target-size,canonicalize,cse,dce,schedule-loads,"
     "hoist-block-offsets,choose-registers,verify-encodings,allocate-shared-memory,allocate-addresses,guard-block-io",
 )
 WIDE_CODEGENS = ("simt",)

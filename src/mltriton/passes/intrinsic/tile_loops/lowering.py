@@ -193,21 +193,17 @@ class Lowering:
 
     # Materialising
 
-    def force(self, value: Value, tile: Tile | None = None) -> Tile:
+    def force(self, value: Value) -> Tile:
         """A tile that holds `value` once the open loop nest is written."""
         value = self.e.aliases.get(value, value)
         found = self.e.tiles.get(value)
-        if found is not None and tile is None:
+        if found is not None:
             return found
-        if value in self.nest.produced and tile is None:
-            type = cast(TensorType, value.type)
-            saves = self.nest.members[self.nest.produced[value]].saves
-            return saves.setdefault(value, self.e.scratch.tile(type.shape, type.element, value))
-        is_new = tile is None
-        if tile is None:
-            type = cast(TensorType, value.type)
-            tile = self.e.scratch.tile(type.shape, type.element, value)
-        self.add(Fill(value, tile, self.e.emitter.loc, is_new=is_new))
+        type = cast(TensorType, value.type)
+        tile = self.e.scratch.tile(type.shape, type.element, value)
+        if value in self.nest.produced:
+            return self.nest.members[self.nest.produced[value]].saves.setdefault(value, tile)
+        self.add(Fill(value, tile, self.e.emitter.loc, is_new=True))
         return tile
 
     def costs(self) -> Costs:
