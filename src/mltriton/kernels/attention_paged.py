@@ -256,14 +256,14 @@ def paged_attention_launches(
     parts = empty((splits, sequences, heads, dim), q, "float32") if splits > 1 else o
     lse = empty((splits, sequences, heads), q, "float32") if splits > 1 else None
     shared = (q, k_cache, v_cache, block_table, seq_lens, alibi_slopes, parts, lse, scale_of(dim, sm_scale), soft_cap)
-    tables = (*strides_of(block_table), *strides_of(seq_lens), heads * dim, dim, heads)
+    tables = (strides_of(block_table), *strides_of(seq_lens), (heads * dim, dim), heads)
     launch = _by_tiles if form.tiles else _by_addresses if form.block is None else _by_blocks
     kernel, caches, counts, constants = launch(q, k_cache, v_cache, form)
     constants |= {"PAGE": page, "BD": block_dim(q.shape[2]), "DIM": dim}
     attend = Launch(
         kernel,
         (programs_of(q, k_cache, form), sequences, splits),
-        (*shared, *strides_of(q), *caches, *tables, *counts, per_split),
+        (*shared, strides_of(q), *caches, *tables, *counts, per_split),
         constants,
     )
     if lse is None:
@@ -274,19 +274,19 @@ def paged_attention_launches(
 
 
 # A kernel, where the caches lie, what it counts besides, and block sizes.
-Parts = tuple["JITFunction", tuple[int, ...], tuple[int, ...], dict[str, Any]]
+Parts = tuple["JITFunction", tuple[tuple[int, ...], ...], tuple[int, ...], dict[str, Any]]
 
 
 def _by_addresses(q: Array, k_cache: Array, v_cache: Array, form: Form) -> Parts:
     kernel = paged_attention_warps_kernel if form.warp_level else paged_attention_kernel
     group = q.shape[1] // k_cache.shape[2]
     constants = {"HEADS": form.heads, "BG": triton.next_power_of_2(group), "BN": form.keys}
-    return kernel, (*strides_of(k_cache), *strides_of(v_cache)), (group,), constants
+    return kernel, (strides_of(k_cache), strides_of(v_cache)), (group,), constants
 
 
 def _by_tiles(q: Array, k_cache: Array, v_cache: Array, form: Form) -> Parts:
     constants = {"GROUP": q.shape[1] // k_cache.shape[2], "BG": form.heads, "BN": form.keys, "num_warps": TILE_WARPS}
-    return paged_attention_tiles_kernel, (*strides_of(k_cache), *strides_of(v_cache)), (), constants
+    return paged_attention_tiles_kernel, (strides_of(k_cache), strides_of(v_cache)), (), constants
 
 
 def _by_blocks(q: Array, k_cache: Array, v_cache: Array, form: Form) -> Parts:
@@ -299,7 +299,7 @@ def _by_blocks(q: Array, k_cache: Array, v_cache: Array, form: Form) -> Parts:
         "BN": piece, "PIECES": form.keys // piece,
         "K": tuple(keys[3:]), "V": tuple(values[3:]), "num_warps": WARPS[form.warp_level],
     }  # fmt: skip
-    return kernel, (*keys[:3], *values[:3]), (), constants
+    return kernel, (keys[:3], values[:3]), (), constants
 
 
 def piece_of(form: Form, block: int) -> int:

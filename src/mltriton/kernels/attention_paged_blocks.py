@@ -19,7 +19,7 @@ import numpy as np
 
 import mltriton as triton
 import mltriton.language as tl
-from mltriton.kernels.attention_paged_kernels import LOG2_E, join_warps, keys_of_split
+from mltriton.kernels.attention_paged_kernels import LOG2_E, join_warps, keys_of_split, table_of
 from mltriton.kernels.attention_paged_loads import (
     columns_of,
     join_values,
@@ -49,20 +49,18 @@ def is_query(GROUP: tl.constexpr, BG: tl.constexpr):
 
 
 @triton.jit
-def query_rows(stride_s, stride_h, GROUP: tl.constexpr, BG: tl.constexpr):
+def query_rows(strides, GROUP: tl.constexpr, BG: tl.constexpr):
     """Where the rows [BG, 1] of this program's queries start in an array [sequences, heads, ...]."""
     heads = query_heads(GROUP, BG).to(tl.int64)
-    return (tl.program_id(1).to(tl.int64) * stride_s + heads * stride_h)[:, None]
+    return (tl.program_id(1).to(tl.int64) * strides[0] + heads * strides[1])[:, None]
 
 
 @triton.jit
-def load_queries(
-    q_ptr, stride_qs, stride_qh, stride_qd, GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr
-):
+def load_queries(q_ptr, strides, GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr):
     """The queries [BG, BD] of this program; zeros where there are none."""
     dims = tl.arange(0, BD)[None, :]
     wanted = is_query(GROUP, BG)[:, None] & (dims < DIM)
-    return tl.load(q_ptr + query_rows(stride_qs, stride_qh, GROUP, BG) + dims * stride_qd, wanted, 0.0)
+    return tl.load(q_ptr + query_rows(strides, GROUP, BG) + dims * strides[2], wanted, 0.0)
 
 
 @triton.jit
@@ -75,7 +73,7 @@ def load_slopes(slopes_ptr, GROUP: tl.constexpr, BG: tl.constexpr):
 
 @triton.jit
 def attend_step(
-    found, q, k, v, table_ptr, stride_tp, slopes, first, end, last_key, sm_scale, soft_cap, PAGE: tl.constexpr,
+    found, q, k, v, table, slopes, first, end, last_key, sm_scale, soft_cap, PAGE: tl.constexpr,
     BLOCK: tl.constexpr, BN: tl.constexpr, PIECES: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
     MASKED: tl.constexpr,
 ):  # fmt: skip
@@ -90,13 +88,13 @@ def attend_step(
         key = first + piece * BN
         keys = key + tl.arange(0, BN)
         if BLOCK >= REST:
-            page, slot = slot_of(key, table_ptr, stride_tp, PAGE)
+            page, slot = slot_of(key, table, PAGE)
             k_t = tl.trans(k[0].load([page * k[2] + k[3] + slot, k[4]]))
             if DIM < BD:
                 k_t = tl.where((tl.arange(0, BD) < DIM)[:, None], k_t, 0.0)  # what lies behind a head may be no number
             pages, slots = pages + (page,), slots + (slot,)  # noqa: RUF005
         else:
-            page, slot = slots_of(keys, end, table_ptr, stride_tp, PAGE, MASKED)
+            page, slot = slots_of(keys, end, table, PAGE, MASKED)
             k_t = load_keys(k[1], page * k[2] + slot * k[5], keys, end, k[6], BD, DIM, MASKED)
             rows = rows + (tl.reshape(page * v[2] + slot * v[5], [BN, 1]),)  # noqa: RUF005
         s = tl.dot(q, k_t, input_precision="ieee") * sm_scale
@@ -121,7 +119,7 @@ def attend_step(
             values = v[0].load([pages[piece] * v[2] + v[3] + slots[piece], v[4]])
         elif BLOCK > 1:
             last = (end - 1) // BLOCK * BLOCK if MASKED else key + (BN - BLOCK)
-            values = join_values(v, table_ptr, stride_tp, key, last, PAGE, BN, BLOCK)
+            values = join_values(v, table, key, last, PAGE, BN, BLOCK)
         else:
             values = load_values(v[1], rows[piece], keys, end, v[6], BD, DIM, MASKED)
         if MASKED and BLOCK > 1:
@@ -145,7 +143,7 @@ def cache_of_head(cache, head, by_blocks: tl.constexpr, ROWS: tl.constexpr, BD: 
 
 @triton.jit
 def attend_blocks(
-    q, k, v, table_ptr, stride_tp, slopes, start, end, warp, warps, length, sm_scale, soft_cap,
+    q, k, v, table, slopes, start, end, warp, warps, length, sm_scale, soft_cap,
     PAGE: tl.constexpr, BLOCK: tl.constexpr, BN: tl.constexpr, PIECES: tl.constexpr,
     GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
@@ -166,13 +164,13 @@ def attend_blocks(
     steps = tl.maximum(end - start, 0) // (PIECES * BN)
     for step in range(warp, steps, warps):
         acc, l_i, m_i = attend_step(
-            (acc, l_i, m_i), q, k_blocks, v_blocks, table_ptr, stride_tp, slopes, start + step * (PIECES * BN), end,
+            (acc, l_i, m_i), q, k_blocks, v_blocks, table, slopes, start + step * (PIECES * BN), end,
             length - 1, sm_scale, soft_cap, PAGE, BLOCK, BN, PIECES, BD, DIM, False,
         )  # fmt: skip
     if steps % warps == warp:
         for first in range(start + steps * (PIECES * BN), end, REST):
             acc, l_i, m_i = attend_step(
-                (acc, l_i, m_i), q, k_rest, v_rest, table_ptr, stride_tp, slopes, first, end,
+                (acc, l_i, m_i), q, k_rest, v_rest, table, slopes, first, end,
                 length - 1, sm_scale, soft_cap, PAGE, BLOCK, REST, 1, BD, DIM, True,
             )  # fmt: skip
     return acc, l_i, m_i
@@ -180,7 +178,7 @@ def attend_blocks(
 
 @triton.jit
 def store_result(
-    found, o_ptr, lse_ptr, stride_os, stride_oh, n_heads,
+    found, o_ptr, lse_ptr, o_strides, n_heads,
     BLOCK: tl.constexpr, GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """Store acc / l_i, zeros where there is no key; with several splits into that split's part of o_ptr, and the
@@ -190,59 +188,58 @@ def store_result(
     present = is_query(GROUP, BG)
     if lse_ptr is not None:
         split = tl.program_id(2).to(tl.int64) * tl.num_programs(1)
-        o_ptr += split * stride_os
+        o_ptr += split * o_strides[0]
         heads = (split + tl.program_id(1)) * n_heads + query_heads(GROUP, BG)
         tl.store(lse_ptr + heads, m_i + tl.log2(l_i), present)
     o = acc / tl.where(l_i > 0.0, l_i, 1.0)[:, None]
     dims = columns_of(BD, BLOCK)[None, :]
-    rows = query_rows(stride_os, stride_oh, GROUP, BG)
+    rows = query_rows(o_strides, GROUP, BG)
     tl.store(o_ptr + rows + dims, o.to(o_ptr.dtype.element_ty), present[:, None] & (dims < DIM))
 
 
 @triton.jit
 def paged_attention_blocks_kernel(
     q_ptr, k_ptr, v_ptr, table_ptr, lens_ptr, slopes_ptr, o_ptr, lse_ptr, sm_scale, soft_cap,
-    stride_qs, stride_qh, stride_qd, k_rows, k_page_rows, k_head_rows, v_rows, v_page_rows, v_head_rows,
-    stride_ts, stride_tp, stride_l, stride_os, stride_oh, n_heads, keys_per_split,
+    q_strides, k_rows, v_rows, table_strides, stride_l, o_strides, n_heads, keys_per_split,
     K: tl.constexpr, V: tl.constexpr, PAGE: tl.constexpr, BLOCK: tl.constexpr, BN: tl.constexpr, PIECES: tl.constexpr,
     GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """One token's queries over one split of a sequence's keys; program ids (kv head and part of its query heads,
-    sequence, split). K and V: columns of a head, strides of slots and of elements.
+    sequence, split). k_rows and v_rows: rows of a cache, of a page and of a head; K and V: columns of a head, strides
+    of slots and of elements.
     """
     start, end, length = keys_of_split(lens_ptr, stride_l, keys_per_split)
-    k, v = (k_ptr, k_rows, k_page_rows, k_head_rows, *K), (v_ptr, v_rows, v_page_rows, v_head_rows, *V)
-    q = load_queries(q_ptr, stride_qs, stride_qh, stride_qd, GROUP, BG, BD, DIM)
+    k, v = (k_ptr, *k_rows, *K), (v_ptr, *v_rows, *V)
+    q = load_queries(q_ptr, q_strides, GROUP, BG, BD, DIM)
     found = attend_blocks(
-        q, k, v, table_ptr + tl.program_id(1).to(tl.int64) * stride_ts, stride_tp, load_slopes(slopes_ptr, GROUP, BG),
+        q, k, v, table_of(table_ptr, table_strides), load_slopes(slopes_ptr, GROUP, BG),
         start, end, 0, 1, length, sm_scale, soft_cap, PAGE, BLOCK, BN, PIECES, GROUP, BG, BD, DIM,
     )  # fmt: skip
-    store_result(found, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, BLOCK, GROUP, BG, BD, DIM)
+    store_result(found, o_ptr, lse_ptr, o_strides, n_heads, BLOCK, GROUP, BG, BD, DIM)
 
 
 @triton.jit(warp_level=True)
 def paged_attention_blocks_warps_kernel(
     q_ptr, k_ptr, v_ptr, table_ptr, lens_ptr, slopes_ptr, o_ptr, lse_ptr, sm_scale, soft_cap,
-    stride_qs, stride_qh, stride_qd, k_rows, k_page_rows, k_head_rows, v_rows, v_page_rows, v_head_rows,
-    stride_ts, stride_tp, stride_l, stride_os, stride_oh, n_heads, keys_per_split,
+    q_strides, k_rows, v_rows, table_strides, stride_l, o_strides, n_heads, keys_per_split,
     K: tl.constexpr, V: tl.constexpr, PAGE: tl.constexpr, BLOCK: tl.constexpr, BN: tl.constexpr, PIECES: tl.constexpr,
     GROUP: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """The same, by warps: warp w of W takes the steps w, w + W, ... of the keys."""
     start, end, length = keys_of_split(lens_ptr, stride_l, keys_per_split)
-    k, v = (k_ptr, k_rows, k_page_rows, k_head_rows, *K), (v_ptr, v_rows, v_page_rows, v_head_rows, *V)
+    k, v = (k_ptr, *k_rows, *K), (v_ptr, *v_rows, *V)
     q_shared = tl.alloc([BG, BD], q_ptr.dtype.element_ty)
     if tl.warp_id() == 0:  # brings the queries for all
-        tl.store(q_shared, load_queries(q_ptr, stride_qs, stride_qh, stride_qd, GROUP, BG, BD, DIM))
+        tl.store(q_shared, load_queries(q_ptr, q_strides, GROUP, BG, BD, DIM))
     tl.barrier()
     acc, l_i, m_i = attend_blocks(
-        tl.load(q_shared), k, v, table_ptr + tl.program_id(1).to(tl.int64) * stride_ts, stride_tp,
+        tl.load(q_shared), k, v, table_of(table_ptr, table_strides),
         load_slopes(slopes_ptr, GROUP, BG), start, end, tl.warp_id(), tl.num_warps(), length, sm_scale, soft_cap,
         PAGE, BLOCK, BN, PIECES, GROUP, BG, BD, DIM,
     )  # fmt: skip
     found = join_warps(acc, l_i, m_i)
     if tl.warp_id() == 0:
-        store_result(found, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, BLOCK, GROUP, BG, BD, DIM)
+        store_result(found, o_ptr, lse_ptr, o_strides, n_heads, BLOCK, GROUP, BG, BD, DIM)
 
 
 def mltriton_verify(

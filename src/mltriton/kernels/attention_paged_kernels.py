@@ -30,6 +30,12 @@ def keys_of_split(lens_ptr, stride_l, keys_per_split):
 
 
 @triton.jit
+def table_of(table_ptr, strides):
+    """The pages of this program's sequence: a pointer to the first, and how far the next one is."""
+    return table_ptr + tl.program_id(1).to(tl.int64) * strides[0], strides[1]
+
+
+@triton.jit
 def join_warps(acc, l_i, m_i):
     """What the warps have found, on warp 0: the sums, relative to the largest score of all."""
     m = tl.max(m_i, cross_warp=True)
@@ -53,7 +59,7 @@ def query_offsets(strides, group, dim, HEADS: tl.constexpr, BG: tl.constexpr, BD
 
 @triton.jit
 def attend_pages(
-    q, k, v, table_ptr, stride_tp, slopes, start, end, step, last_key, sm_scale, soft_cap,
+    q, k, v, table, slopes, start, end, step, last_key, sm_scale, soft_cap,
     PAGE: tl.constexpr, BN: tl.constexpr, HEADS: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """Queries q [HEADS, BG, BD] over blocks of BN keys at start, start + step, ... below `end`: the sum of the values
@@ -71,7 +77,7 @@ def attend_pages(
         keys = first + tl.arange(0, BN)
         inside = keys < end
         wanted = inside[None, :, None] & (dims < DIM)[None, None, :]
-        pages = tl.load(table_ptr + keys // PAGE * stride_tp, inside, 0).to(tl.int64)
+        pages = tl.load(table[0] + keys // PAGE * table[1], inside, 0).to(tl.int64)
         slots = keys % PAGE
         keys_there = k_lines + (pages * k[1] + slots * k[2])[None, :, None]
         s = tl.dot(q, tl.trans(tl.load(keys_there, wanted, 0.0), 0, 2, 1), input_precision="ieee") * sm_scale
@@ -92,17 +98,17 @@ def attend_pages(
 
 @triton.jit
 def store_result(
-    found, o_ptr, lse_ptr, stride_os, stride_oh, stride_lh, group, dim,
+    found, o_ptr, lse_ptr, o_strides, stride_lh, group, dim,
     HEADS: tl.constexpr, BG: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
     """Store acc / l_i, zeros where there is no key; with several splits into that split's part of o_ptr, and the
     logarithm (base 2) of the sum of weights to lse_ptr [splits, sequences, heads].
     """
     acc, l_i, m_i = found
-    o_offsets, wanted = query_offsets((stride_os, stride_oh, 1), group, dim, HEADS, BG, BD)
+    o_offsets, wanted = query_offsets((*o_strides, 1), group, dim, HEADS, BG, BD)
     if lse_ptr is not None:
         row = tl.program_id(2).to(tl.int64) * tl.num_programs(1)
-        o_ptr += row * stride_os
+        o_ptr += row * o_strides[0]
         lse_offsets, present = query_offsets((stride_lh, 1, 0), group, 1, HEADS, BG, 1)
         lse = (m_i + tl.log2(l_i))[:, :, None]
         tl.store(lse_ptr + row * stride_lh + lse_offsets, lse, present)
@@ -113,48 +119,42 @@ def store_result(
 @triton.jit
 def paged_attention_kernel(
     q_ptr, k_ptr, v_ptr, table_ptr, lens_ptr, slopes_ptr, o_ptr, lse_ptr, sm_scale, soft_cap,
-    stride_qs, stride_qh, stride_qd, stride_kp, stride_kt, stride_kh, stride_kd,
-    stride_vp, stride_vt, stride_vh, stride_vd, stride_ts, stride_tp, stride_l, stride_os, stride_oh,
-    n_heads, group, keys_per_split,
+    q_strides, k_strides, v_strides, table_strides, stride_l, o_strides, n_heads, group, keys_per_split,
     PAGE: tl.constexpr, HEADS: tl.constexpr, BG: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """One token's queries over one split of a sequence's keys; program ids (HEADS kv heads, sequence, split)."""
     start, end, length = keys_of_split(lens_ptr, stride_l, keys_per_split)
-    k, v = (k_ptr, stride_kp, stride_kt, stride_kh, stride_kd), (v_ptr, stride_vp, stride_vt, stride_vh, stride_vd)
-    q_offsets, wanted = query_offsets((stride_qs, stride_qh, stride_qd), group, DIM, HEADS, BG, BD)
+    q_offsets, wanted = query_offsets(q_strides, group, DIM, HEADS, BG, BD)
     q = tl.load(q_ptr + q_offsets, wanted, 0.0)
     found = attend_pages(
-        q, k, v, table_ptr + tl.program_id(1).to(tl.int64) * stride_ts, stride_tp,
+        q, (k_ptr, *k_strides), (v_ptr, *v_strides), table_of(table_ptr, table_strides),
         load_slopes(slopes_ptr, group, HEADS, BG), start, end, BN, length - 1, sm_scale, soft_cap,
         PAGE, BN, HEADS, BG, BD, DIM,
     )  # fmt: skip
-    store_result(found, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, group, DIM, HEADS, BG, BD)
+    store_result(found, o_ptr, lse_ptr, o_strides, n_heads, group, DIM, HEADS, BG, BD)
 
 
 @triton.jit(warp_level=True)
 def paged_attention_warps_kernel(
     q_ptr, k_ptr, v_ptr, table_ptr, lens_ptr, slopes_ptr, o_ptr, lse_ptr, sm_scale, soft_cap,
-    stride_qs, stride_qh, stride_qd, stride_kp, stride_kt, stride_kh, stride_kd,
-    stride_vp, stride_vt, stride_vh, stride_vd, stride_ts, stride_tp, stride_l, stride_os, stride_oh,
-    n_heads, group, keys_per_split,
+    q_strides, k_strides, v_strides, table_strides, stride_l, o_strides, n_heads, group, keys_per_split,
     PAGE: tl.constexpr, HEADS: tl.constexpr, BG: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """The same, by warps: warp w of W takes the blocks w, w + W, ... of the keys."""
     start, end, length = keys_of_split(lens_ptr, stride_l, keys_per_split)
-    k, v = (k_ptr, stride_kp, stride_kt, stride_kh, stride_kd), (v_ptr, stride_vp, stride_vt, stride_vh, stride_vd)
     q_shared = tl.alloc([HEADS, BG, BD], q_ptr.dtype.element_ty)
     if tl.warp_id() == 0:  # brings the queries for all
-        q_offsets, wanted = query_offsets((stride_qs, stride_qh, stride_qd), group, DIM, HEADS, BG, BD)
+        q_offsets, wanted = query_offsets(q_strides, group, DIM, HEADS, BG, BD)
         tl.store(q_shared, tl.load(q_ptr + q_offsets, wanted, 0.0))
     tl.barrier()
     acc, l_i, m_i = attend_pages(
-        tl.load(q_shared), k, v, table_ptr + tl.program_id(1).to(tl.int64) * stride_ts, stride_tp,
+        tl.load(q_shared), (k_ptr, *k_strides), (v_ptr, *v_strides), table_of(table_ptr, table_strides),
         load_slopes(slopes_ptr, group, HEADS, BG), start + tl.warp_id() * BN, end, tl.num_warps() * BN, length - 1,
         sm_scale, soft_cap, PAGE, BN, HEADS, BG, BD, DIM,
     )  # fmt: skip
     found = join_warps(acc, l_i, m_i)
     if tl.warp_id() == 0:
-        store_result(found, o_ptr, lse_ptr, stride_os, stride_oh, n_heads, group, DIM, HEADS, BG, BD)
+        store_result(found, o_ptr, lse_ptr, o_strides, n_heads, group, DIM, HEADS, BG, BD)
 
 
 @triton.jit

@@ -37,18 +37,18 @@ def are_columns(BD: tl.constexpr, DIM: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def slot_of(key, table_ptr, stride_tp, PAGE: tl.constexpr):
+def slot_of(key, table, PAGE: tl.constexpr):
     """The page of a key and its slot there; the division of unsigned numbers has no branch."""
     key = key.to(tl.uint32)
-    return tl.load(table_ptr + (key // PAGE).to(tl.int32) * stride_tp), (key % PAGE).to(tl.int32)
+    return tl.load(table[0] + (key // PAGE).to(tl.int32) * table[1]), (key % PAGE).to(tl.int32)
 
 
 @triton.jit
-def slots_of(keys, end, table_ptr, stride_tp, PAGE: tl.constexpr, MASKED: tl.constexpr):
+def slots_of(keys, end, table, PAGE: tl.constexpr, MASKED: tl.constexpr):
     """The pages [1, BN] (i64) of keys, and their slots there; where MASKED, of keys below `end`."""
     inside = (keys < end)[None, :]
     keys = keys.to(tl.uint32)[None, :]
-    entries = table_ptr + (keys // PAGE).to(tl.int32) * stride_tp
+    entries = table[0] + (keys // PAGE).to(tl.int32) * table[1]
     pages = tl.load(entries, inside, 0) if MASKED else tl.load(entries)
     return pages.to(tl.int64), (keys % PAGE).to(tl.int32)
 
@@ -88,14 +88,14 @@ def load_values(
 
 
 @triton.jit
-def join_values(v, table_ptr, stride_tp, key, last, PAGE: tl.constexpr, BN: tl.constexpr, BLOCK: tl.constexpr):
+def join_values(v, table, key, last, PAGE: tl.constexpr, BN: tl.constexpr, BLOCK: tl.constexpr):
     """Rows [BN, BD] of the keys from `key` on as BN / BLOCK rectangles of the cache v (`attend_step`); in place of a
     block behind the one that starts at key `last` there is that one.
     """
     if BN == BLOCK:
-        page, slot = slot_of(tl.minimum(key, last), table_ptr, stride_tp, PAGE)
+        page, slot = slot_of(tl.minimum(key, last), table, PAGE)
         return v[0].load([page * v[2] + v[3] + slot, v[4]])
     half: tl.constexpr = BN // 2
-    upper = join_values(v, table_ptr, stride_tp, key, last, PAGE, half, BLOCK)
-    lower = join_values(v, table_ptr, stride_tp, key + half, last, PAGE, half, BLOCK)
+    upper = join_values(v, table, key, last, PAGE, half, BLOCK)
+    lower = join_values(v, table, key + half, last, PAGE, half, BLOCK)
     return tl.cat(upper, lower)

@@ -15,13 +15,13 @@ import numpy as np
 
 import mltriton as triton
 import mltriton.language as tl
-from mltriton.kernels.attention_paged_kernels import LOG2_E, keys_of_split
+from mltriton.kernels.attention_paged_kernels import LOG2_E, keys_of_split, table_of
 
 
 @triton.jit
-def pages_of(keys, end, table_ptr, stride_tp, PAGE: tl.constexpr):
+def pages_of(keys, end, table, PAGE: tl.constexpr):
     """The pages (i64) of keys [BN]; 0 of those behind the last one."""
-    return tl.load(table_ptr + keys // PAGE * stride_tp, keys < end, 0).to(tl.int64)
+    return tl.load(table[0] + keys // PAGE * table[1], keys < end, 0).to(tl.int64)
 
 
 @triton.jit
@@ -33,8 +33,14 @@ def load_rows(cache, pages, slots, inside, BD: tl.constexpr, DIM: tl.constexpr):
 
 
 @triton.jit
+def cache_of(pointer, strides):
+    """A cache as `load_rows` takes it, at this program's head. `strides`: of pages, of slots, of heads, of elements."""
+    return pointer + tl.program_id(0).to(tl.int64) * strides[2], strides[0], strides[1], strides[3]
+
+
+@triton.jit
 def attend_tiles(
-    q, k, v, table_ptr, stride_tp, slopes, start, end, last_key, sm_scale, soft_cap,
+    q, k, v, table, slopes, start, end, last_key, sm_scale, soft_cap,
     PAGE: tl.constexpr, BG: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """Queries q [BG, BD] over the keys from `start` to `end`: the sum of the values by weights, the sum of the weights,
@@ -43,13 +49,13 @@ def attend_tiles(
     m_i = tl.full([BG], -float("inf"), tl.float32)
     l_i = tl.zeros([BG], tl.float32)
     acc = tl.zeros([BG, BD], tl.float32)
-    pages = pages_of(start + tl.arange(0, BN), end, table_ptr, stride_tp, PAGE)
+    pages = pages_of(start + tl.arange(0, BN), end, table, PAGE)
     for first in range(start, end, BN):
         keys = first + tl.arange(0, BN)
         inside, slots = keys < end, keys % PAGE
         k_rows = load_rows(k, pages, slots, inside, BD, DIM)
         v_rows = load_rows(v, pages, slots, inside, BD, DIM)
-        pages = pages_of(keys + BN, end, table_ptr, stride_tp, PAGE)
+        pages = pages_of(keys + BN, end, table, PAGE)
         s = tl.dot(q, tl.trans(k_rows), input_precision="ieee") * sm_scale
         if soft_cap is not None:
             s = soft_cap * tl.math.tanh(s / soft_cap)
@@ -66,9 +72,7 @@ def attend_tiles(
 @triton.jit
 def paged_attention_tiles_kernel(
     q_ptr, k_ptr, v_ptr, table_ptr, lens_ptr, slopes_ptr, o_ptr, lse_ptr, sm_scale, soft_cap,
-    stride_qs, stride_qh, stride_qd, stride_kp, stride_kt, stride_kh, stride_kd,
-    stride_vp, stride_vt, stride_vh, stride_vd, stride_ts, stride_tp, stride_l, stride_os, stride_oh,
-    n_heads, keys_per_split,
+    q_strides, k_strides, v_strides, table_strides, stride_l, o_strides, n_heads, keys_per_split,
     PAGE: tl.constexpr, GROUP: tl.constexpr, BG: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     """One token's queries over one split of a sequence's keys; program ids (kv head, sequence, split)."""
@@ -76,20 +80,19 @@ def paged_attention_tiles_kernel(
     kv_head, sequence = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
     members, dims = tl.arange(0, BG), tl.arange(0, BD)
     heads, there = kv_head * GROUP + members, members < GROUP
-    q_at = sequence * stride_qs + (heads * stride_qh)[:, None] + (dims * stride_qd)[None, :]
+    q_at = sequence * q_strides[0] + (heads * q_strides[1])[:, None] + (dims * q_strides[2])[None, :]
     wanted = there[:, None] & (dims < DIM)[None, :]
     slopes = None if slopes_ptr is None else tl.load(slopes_ptr + heads, there, 0.0)
     acc, l_i, m_i = attend_tiles(
-        tl.load(q_ptr + q_at, wanted, 0.0), (k_ptr + kv_head * stride_kh, stride_kp, stride_kt, stride_kd),
-        (v_ptr + kv_head * stride_vh, stride_vp, stride_vt, stride_vd), table_ptr + sequence * stride_ts, stride_tp,
-        slopes, start, end, length - 1, sm_scale, soft_cap, PAGE, BG, BN, BD, DIM,
+        tl.load(q_ptr + q_at, wanted, 0.0), cache_of(k_ptr, k_strides), cache_of(v_ptr, v_strides),
+        table_of(table_ptr, table_strides), slopes, start, end, length - 1, sm_scale, soft_cap, PAGE, BG, BN, BD, DIM,
     )  # fmt: skip
     if lse_ptr is not None:
         row = tl.program_id(2).to(tl.int64) * tl.num_programs(1)
-        o_ptr += row * stride_os
+        o_ptr += row * o_strides[0]
         tl.store(lse_ptr + (row + sequence) * n_heads + heads, m_i + tl.log2(l_i), there)
     o = acc / tl.where(l_i > 0.0, l_i, 1.0)[:, None]
-    at = sequence * stride_os + (heads * stride_oh)[:, None] + dims[None, :]
+    at = sequence * o_strides[0] + (heads * o_strides[1])[:, None] + dims[None, :]
     tl.store(o_ptr + at, o.to(o_ptr.dtype.element_ty), wanted)
 
 
