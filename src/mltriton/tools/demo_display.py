@@ -5,6 +5,8 @@ Takes one `JobReport` a kernel; needs rich (the `cli` extra).
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,10 +15,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from mltriton.runtime.native.cpus import available_cpus
+
 # What is done now, how many steps are done, and how many there are.
 OnStep = Callable[[str, int, int], None]
 OURS = "mltriton"
 FILE_WIDTH = 160
+BUSY = 1.5  # threads for each processor, above which other programs' are among them
 IN_PHASES = "in phases, each library alone"
 
 
@@ -91,7 +96,19 @@ def result_table(reports: Sequence[JobReport], timed: str = IN_PHASES) -> Table:
             f"{report.tolerance:.1e}",
             verdict,
         )
+    if any(_ratio(report.seconds) < 1.0 for report in reports):
+        table.caption = explanation(os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0, available_cpus())
     return table
+
+
+def explanation(load: float, processors: int) -> str:
+    """Why a library may be faster here, where so many threads have lately wanted so many processors."""
+    known = "Under 1.00: docs/measurements.md says which kernels are slower, and why."
+    if load <= processors * BUSY:
+        return known
+    return (
+        f"{known} Other work keeps this machine busy ({load:.0f} threads on {processors} processors): repeat it alone."
+    )
 
 
 def level_table(reports: Sequence[JobReport]) -> Table:
@@ -129,6 +146,11 @@ def _columns(reports: Sequence[JobReport], pick: Callable[[JobReport], Mapping[s
 
 
 def _speedup(seconds: Mapping[str, float]) -> str:
-    """Return how many times as fast as the best library we are."""
+    ratio = _ratio(seconds)
+    return "-" if math.isnan(ratio) else f"{ratio:.2f}x"
+
+
+def _ratio(seconds: Mapping[str, float]) -> float:
+    """Return how many times as fast as the best library we are; NaN with nothing to compare with."""
     others = [time for library, time in seconds.items() if library != OURS]
-    return f"{min(others) / seconds[OURS]:.2f}x" if others and OURS in seconds else "-"
+    return min(others) / seconds[OURS] if others and OURS in seconds else math.nan
