@@ -15,6 +15,7 @@ from mltriton.kernels import grouped_gemm, matmul, split_k_matmul, stream_k_matm
 from mltriton.kernels.gemm import Form, choose_tile
 from mltriton.kernels.gemm_resident import STEP, Share, choose_share, resident_launch
 from mltriton.kernels.gemm_tiles import WARP_SHARES, choose_warp_tiles
+from mltriton.kernels.products import product_of
 
 FORMS: list[Form] = ["pointer", "block_pointer", "descriptor"]
 RNG = np.random.default_rng(1)
@@ -296,3 +297,25 @@ def test_a_product_that_is_asked_for_again_is_computed_anew(turned: bool) -> Non
             assert found.dtype == np.dtype(dtype or "float32")
             np.testing.assert_allclose(found, exact, rtol=tolerance, atol=tolerance * 10, err_msg=str(seed))
         np.testing.assert_allclose(matmul(a[:20], b[:, 3:]), exact[:20, 3:], rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_batches_by_one_matrix_are_one_product(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    a, b, bias = (rng.standard_normal(shape, np.float32) for shape in ((2, 3, 4, 40), (40, 24), (24,)))
+    add = rng.standard_normal((3, 4, 24), np.float32)
+    if kind == "torch":
+        torch = pytest.importorskip("torch")
+        a, b, bias, add = map(torch.from_numpy, (a, b, bias, add))
+    sparse = a[..., ::2][:, :, :, :20]
+    for left, right, rows in ((a, b, 24), (a, b[None, None], 24), (a[:, 1:2], b, None), (sparse, b[:20], 24)):
+        product = product_of(left, right)
+        assert tuple(product.a.shape[:2]) == ((1, rows) if rows else (2, 4))
+        assert product.out.shape == (*product.a.shape[:2], 24)
+        for how in ({}, {"bias": bias, "activation": "relu"}, {"split_k": 2}):
+            exact = np.asarray(left, np.float64) @ np.asarray(right, np.float64)
+            exact = np.maximum(exact + np.asarray(bias), 0) if "bias" in how else exact
+            np.testing.assert_allclose(np.asarray(matmul(left, right, **how)), exact, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        np.asarray(matmul(a, b, add=add)), np.asarray(a) @ np.asarray(b) + np.asarray(add), rtol=1e-4, atol=1e-4
+    )

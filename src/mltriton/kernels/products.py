@@ -21,6 +21,7 @@ from mltriton.kernels.arrays import (
     recorded,
     require_arrays,
     require_one_kind,
+    strides_of,
 )
 from mltriton.kernels.epilogues import Epilogue, Function, function_of, is_integer, make_epilogue
 from mltriton.kernels.gemm_tiles import ACCUMULATORS
@@ -31,7 +32,9 @@ MIXED = ({"int8", "uint8"}, {"float8_e4m3fn", "float8_e5m2"})
 
 
 class Product(NamedTuple):
-    """`c`, [..., M, N], is what the user gets; `a`, `b` and `out` are [batch, rows, columns], `out` a view of `c`."""
+    """`c`, [..., M, N], is what the user gets; `a`, `b` and `out` are [batch, rows, columns], `out` a view of `c`.
+    Where all batches of `a` are multiplied by one matrix they are one, so that `b` is read once.
+    """
 
     a: Array
     b: Array
@@ -42,7 +45,7 @@ class Product(NamedTuple):
     @property
     def out(self) -> Array:
         """`c` as [batch, M, N]."""
-        return self.c.reshape(self.a.shape[0], *self.c.shape[-2:])
+        return self.c.reshape(*self.a.shape[:2], self.c.shape[-1])
 
     @property
     def operands(self) -> tuple[Array, Array, Array, Epilogue]:
@@ -88,7 +91,19 @@ def product_of(
     if before is not None and is_integer(dtype_name(a)):
         raise ArgumentError("matmul: a prologue is for floats", expected="a float dtype of a", found=dtype_name(a))
     epilogue = make_epilogue(a, shape, bias, add, activation, out_dtype)
-    return Product(_as_batches(a, batch), _as_batches(b, batch), empty(shape, a, epilogue.out_dtype), epilogue, before)
+    c = empty(shape, a, epilogue.out_dtype)
+    if math.prod(b.shape[:-2]) == 1 and epilogue.add is None and (rows := _as_rows(a)) is not None:
+        return Product(rows, b.reshape(1, *b.shape[-2:]), c, epilogue, before)
+    return Product(_as_batches(a, batch), _as_batches(b, batch), c, epilogue, before)
+
+
+def _as_rows(a: Array) -> Array | None:
+    """`a` as one matrix [1, rows, columns], its batches below each other; None where they do not lie so."""
+    distances, size = strides_of(a)[:-1], a.shape[:-1]
+    steps = zip(distances, distances[1:], size[1:], strict=False)
+    if a.ndim == 2 or 0 in a.shape or any(outer != inner * count for outer, inner, count in steps):
+        return None
+    return a.reshape(1, -1, a.shape[-1])
 
 
 def recorded_product(
