@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-LIBRARIES = ("liger", "fla_ops", "fla_before", "gems", "vllm_kernels", "others")
+LIBRARIES = ("liger", "fla_ops", "fla_before", "gems", "vllm_kernels", "openai_kernels", "others")
 
 
 def fetch(folder: Path, packages: Sequence[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -205,6 +206,21 @@ def test_f_strings(capsys):
 
     assert scalar(shown, N=12) == 12
     assert capsys.readouterr().out == "N is 0012, 12, xx\n"
+
+
+def test_numbers_and_dtypes_of_torch_are_constants():
+    class Limits:
+        def __init__(self, kind):
+            self.max = {"float32": 2.0**100}[kind]
+
+    torch = ModuleType("torch")
+    torch.float32, torch.finfo, torch.inf = "float32", Limits, float("inf")
+
+    def kernel(out):
+        tl.static_assert(-torch.finfo(torch.float32).max < -1e30 and torch.inf > 1e38)
+        tl.store(out, 1)
+
+    assert scalar(kernel) == 1
 
 
 def test_pythons_functions_on_constants():

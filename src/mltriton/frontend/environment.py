@@ -23,7 +23,7 @@ from mltriton.runtime.config import ALLOW_GLOBALS
 ABSENT = object()
 
 # Modules whose plain numbers are constants by agreement.
-_CONSTANT_MODULES = frozenset({"math", "numpy"})
+_CONSTANT_MODULES = frozenset({"math", "numpy", "torch"})
 
 
 class Environment:
