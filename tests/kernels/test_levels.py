@@ -47,6 +47,8 @@ KERNELS = [
     "attention_backward:sum_splits_kernel",
     "attention_backward_blocks:attention_backward_keys_kernel",
     "attention_backward_blocks:attention_backward_queries_kernel",
+    "attention_backward_persistent:attention_backward_keys_persistent_kernel",
+    "attention_backward_persistent:attention_backward_queries_persistent_kernel",
     "attention_paged_kernels:paged_attention_kernel",
     "attention_paged_kernels:paged_attention_warps_kernel",
     "attention_paged_kernels:combine_splits_kernel",

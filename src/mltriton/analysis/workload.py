@@ -82,9 +82,11 @@ PLACED = (ttg.ConvertLayout, ttg.LocalAlloc, ttg.MemDescTrans)  # the same eleme
 
 
 def goes_along(load: Operation) -> bool:
-    """Whether a load stands in a loop beside products: what it loads is copied ahead together with their operands."""
-    loop, block = load.parent_op, load.block
-    return isinstance(loop, scf.For) and block is not None and any(isinstance(op, tt.Dot) for op in block.ops)
+    """Whether a load stands in a loop beside products, or beside loops with products: what it loads is copied ahead
+    together with their operands.
+    """
+    loop = load.parent_op
+    return isinstance(loop, scf.For) and any(isinstance(op, tt.Dot) for op in loop.walk())
 
 
 def is_multiplied(value: Value, *, turned: bool = False) -> bool:

@@ -61,18 +61,19 @@ def sum_over_queries(
 
 
 @triton.jit
-def attention_backward_keys_kernel(
+def gradients_of_keys(
+    block, kv_sequence,
     do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, dk_ptr, dv_ptr, sm_scale,
     stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
     stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
     n_sequences, n_kv_heads, heads_per_kv, n_queries, n_keys, dim, padded,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
-    """dk and dv, contiguous, of BN keys of one head of keys; program ids (block of keys, batch * kv_heads). lse2 and
-    delta have `padded` queries for each of n_sequences heads.
+    """dk and dv, contiguous, of a block of BN keys of one of batch * kv_heads sequences. lse2 and delta have `padded`
+    queries for each of n_sequences heads.
     """
-    key = tl.program_id(0) * BN
-    kv_sequence = tl.program_id(1).to(tl.int64)
+    key = block * BN
+    kv_sequence = kv_sequence.to(tl.int64)
     batch, kv_head = kv_sequence // n_kv_heads, kv_sequence % n_kv_heads
     k_base = k_ptr + batch * stride_kb + kv_head * stride_kh
     v_base = v_ptr + batch * stride_vb + kv_head * stride_vh
@@ -125,6 +126,25 @@ def attention_backward_keys_kernel(
 
 
 @triton.jit
+def attention_backward_keys_kernel(
+    do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, dk_ptr, dv_ptr, sm_scale,
+    stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
+    stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
+    n_sequences, n_kv_heads, heads_per_kv, n_queries, n_keys, dim, padded,
+    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+):  # fmt: skip
+    """`gradients_of_keys` by program ids (block of keys, batch * kv_heads)."""
+    gradients_of_keys(
+        tl.program_id(0), tl.program_id(1),
+        do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, dk_ptr, dv_ptr, sm_scale,
+        stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
+        stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
+        n_sequences, n_kv_heads, heads_per_kv, n_queries, n_keys, dim, padded,
+        CAUSAL, WINDOW, BM, BN, BD,
+    )  # fmt: skip
+
+
+@triton.jit
 def sum_over_keys(
     dq, q, do, k_block, v_block, lse2, delta, rows, start, end, n_keys, scale,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASKED: tl.constexpr, BN: tl.constexpr,
@@ -152,20 +172,18 @@ def sum_over_keys(
 
 
 @triton.jit
-def attention_backward_queries_kernel(
+def gradients_of_queries(
+    block, sequence,
     do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, o_ptr, lse_ptr, dq_ptr, sm_scale,
     stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
     stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
     stride_ob, stride_oh, stride_os, stride_od, n_heads, heads_per_kv, n_queries, n_keys, dim, padded,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
-    """dq, contiguous, of BM queries of one head, their delta, and lse2, which is lse in powers of two, of which each
-    head has `padded`; program ids (block of queries, batch * heads).
+    """dq, contiguous, of a block of BM queries of one of batch * heads sequences, their delta, and lse2, which is lse
+    in powers of two, of which each sequence has `padded`.
     """
-    block = tl.program_id(0)
-    if CAUSAL:
-        block = tl.num_programs(0) - 1 - block  # the longest first
-    sequence = tl.program_id(1).to(tl.int64)
+    sequence = sequence.to(tl.int64)
     batch, head = sequence // n_heads, sequence % n_heads
     kv_head = head // heads_per_kv
     row = block * BM
@@ -211,6 +229,28 @@ def attention_backward_queries_kernel(
     dq_base = dq_ptr + sequence * n_queries * dim
     dq_block = block_at(dq_base, (n_queries, dim), (dim, 1), row, BM, BD)
     tl.store(dq_block, (dq * sm_scale).to(dq_ptr.dtype.element_ty), boundary_check=(0, 1))
+
+
+@triton.jit
+def attention_backward_queries_kernel(
+    do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, o_ptr, lse_ptr, dq_ptr, sm_scale,
+    stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
+    stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
+    stride_ob, stride_oh, stride_os, stride_od, n_heads, heads_per_kv, n_queries, n_keys, dim, padded,
+    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+):  # fmt: skip
+    """`gradients_of_queries` by program ids (block of queries, batch * heads)."""
+    block = tl.program_id(0)
+    if CAUSAL:
+        block = tl.num_programs(0) - 1 - block  # the longest first
+    gradients_of_queries(
+        block, tl.program_id(1),
+        do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, o_ptr, lse_ptr, dq_ptr, sm_scale,
+        stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
+        stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
+        stride_ob, stride_oh, stride_os, stride_od, n_heads, heads_per_kv, n_queries, n_keys, dim, padded,
+        CAUSAL, WINDOW, BM, BN, BD,
+    )  # fmt: skip
 
 
 class Step(NamedTuple):
@@ -265,7 +305,22 @@ def block_launches(
             by_keys,
         ),
     )
-    return [launch.on(target, step.warps, step.stages) for launch, step in zip(launches, steps[::-1], strict=True)]
+    made = [launch.on(target, step.warps, step.stages) for launch, step in zip(launches, steps[::-1], strict=True)]
+    groups = spec(target).warp_groups if target is not None else None
+    along = n_keys, heads // kv_heads * n_queries  # each program's loop
+    return made if groups is None else [in_turn(*of, groups.warps) for of in zip(made, along, strict=True)]
+
+
+def in_turn(launch: Launch, along: int, group: int) -> Launch:
+    """The same by programs that compute blocks in turn, where so many of a group's warps copy for two groups or more,
+    and loops are short `along` keys or queries. Not of windows, which are slower so.
+    """
+    from mltriton.kernels.attention_backward_persistent import SHORT, persistent_launch  # It needs this module.
+
+    given = launch.constants
+    if given["num_warps"] < 2 * group or given["WINDOW"] or along // (2 if given["CAUSAL"] else 1) > SHORT:
+        return launch
+    return persistent_launch(launch) or launch
 
 
 def mltriton_verify(
