@@ -125,6 +125,9 @@ def compile_kernel(
     remarks: Annotated[
         bool, typer.Option("--remarks", help="Say on standard error how each access is done, and why not faster.")
     ] = False,
+    programs: Annotated[
+        int | None, typer.Option("--programs", min=1, help="Of a launch: with --remarks, in how many rounds they run.")
+    ] = None,
 ) -> None:
     """Compile a kernel ahead of time and print one level of it, or write every level. The file given is imported: its
     code runs.
@@ -135,7 +138,7 @@ def compile_kernel(
     if remarks:
         from mltriton.tools.remarks import kernel_remarks
 
-        for remark in kernel_remarks(compiled):
+        for remark in kernel_remarks(compiled, programs):
             typer.echo(remark, err=True)
         if emit is None and output is None:
             return

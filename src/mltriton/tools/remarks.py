@@ -51,8 +51,9 @@ class Remark(NamedTuple):
         return f"{where}{self.what}: {self.how}{f'. {self.hint}' if self.hint else ''}"
 
 
-def kernel_remarks(compiled: CompiledKernel) -> list[str]:
-    """The remarks on a compiled kernel: on its accesses and registers, and what the target's own assembler said.
+def kernel_remarks(compiled: CompiledKernel, programs: int | None = None) -> list[str]:
+    """The remarks on a compiled kernel: on its accesses and registers, on a launch of so many programs, and what the
+    target's own assembler said.
 
     Raises `OptionError` for a target that has none.
     """
@@ -63,7 +64,7 @@ def kernel_remarks(compiled: CompiledKernel) -> list[str]:
         from mltriton.tools.tensor_copy_remarks import tensor_copy_remarks  # It has remarks of its own kind.
 
         found = *tensor_copy_remarks(job), *specialization_remarks(job), *pipeline_remarks(job)
-        return [*map(str, found), *said, *_fewer_stages(compiled), *_residency(compiled)]
+        return [*map(str, found), *said, *_fewer_stages(compiled), *_residency(compiled, programs)]
     whole = job.module("ttg")
     found = (*remarks_of(whole), *conversion_remarks(whole), *register_remarks(job.module("intrinsic")))
     return list(map(str, found))
@@ -76,7 +77,7 @@ def _fewer_stages(compiled: CompiledKernel) -> list[str]:
     return [f"loops have {count} stage{'s' * (count > 1)} less than there could be: {why}"] * (count > 0)
 
 
-def _residency(compiled: CompiledKernel) -> list[str]:
+def _residency(compiled: CompiledKernel, programs: int | None) -> list[str]:
     """How many programs run beside each other, where that is known: rounds of a grid are so many for each of the GPU's
     multiprocessors.
     """
@@ -87,7 +88,14 @@ def _residency(compiled: CompiledKernel) -> list[str]:
     shared, warps = compiled.metadata.shared, binary.metadata["facts"]["num_warps"]
     beside = spec.multiprocessor.programs(spec.warp_size * warps, registers, shared)
     each = f"{warps} warps with {registers} registers of a lane and {shared} bytes of shared memory"
-    return [f"{beside} {'program fits' if beside == 1 else 'programs fit'} on a multiprocessor: {each}"]
+    fits = f"{beside} {'program fits' if beside == 1 else 'programs fit'} on a multiprocessor: {each}"
+    waves = spec.multiprocessor.waves(programs, beside) if programs is not None and beside > 0 else None
+    return [fits] if waves is None else [fits, _waves(programs, *waves)]
+
+
+def _waves(programs: int | None, rounds: int, efficiency: float) -> str:
+    each = f"{rounds} round{'s' * (rounds > 1)}"
+    return f"{programs} programs run in {each}, {efficiency:.0%} of whose places are taken (wave efficiency)"
 
 
 def conversion_remarks(module: Module) -> list[Remark]:

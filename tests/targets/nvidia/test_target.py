@@ -13,6 +13,7 @@ import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import AssemblyError, BackendError, DeviceError, SharedMemoryError, TargetError
 from mltriton.targets.llvm.toolchain import Machine, compile_object
+from mltriton.targets.multiprocessor import Multiprocessor
 from mltriton.targets.nvidia import driver, ptx, ptxas
 from mltriton.targets.nvidia.devices import device
 from mltriton.targets.nvidia.facts import NvidiaFacts
@@ -54,6 +55,16 @@ def test_remarks_say_how_many_programs_share_a_multiprocessor(needs_ptxas: None)
     expected = min(2048 // 128, 65536 // (128 * -(-registers // 8) * 8), 228 * 1024 // (shared + 1024))
     [*_, remark] = kernel_remarks(made)
     assert remark.startswith(f"{expected} programs fit on a multiprocessor: 4 warps with {registers} registers")
+    count = 132 * expected + 33
+    [*_, before, waves] = kernel_remarks(made, count)
+    assert before == remark
+    efficiency = count / (2 * 132 * expected)
+    assert waves == f"{count} programs run in 2 rounds, {efficiency:.0%} of whose places are taken (wave efficiency)"
+
+
+def test_how_many_multiprocessors_are_not_known_of_every_kind() -> None:
+    assert Multiprocessor(228 * 1024, 1024, 65536).waves(100, 1) is None
+    assert Multiprocessor(228 * 1024, 1024, 65536, number=132).waves(256, 1) == (2, 256 / 264)
 
 
 @triton.jit

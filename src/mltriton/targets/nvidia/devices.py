@@ -17,7 +17,8 @@ class Device(NamedTuple):
     conversions and products of floats of 8 bits; `bf16`: whether there is arithmetic on bf16 besides products;
     `wide_f64`: whether products of f64 have the size of others'; `warp_groups`: whether four warps multiply together;
     `tensor_copies`: whether an engine copies blocks; `matrix_stores`: whether a warp stores matrices at once;
-    `vector_sums`: whether an instruction adds to several neighbours in memory.
+    `vector_sums`: whether an instruction adds to several neighbours in memory; `multiprocessors`: how many the GPU has
+    that is usual in data centres, where there is one such.
     """
 
     name: str
@@ -35,18 +36,22 @@ class Device(NamedTuple):
     registers: int = 255  # that a lane may have
     all_registers: int = 65536  # 32-bit ones of a multiprocessor, which all programs on it share
     max_warps: int = 32
+    multiprocessors: int | None = None
 
 
 DEVICES = {
     device.name: device
     for device in (
-        Device("80", "sm_80", "+ptx87", 163 * 1024, 164 * 1024, fp8=False, bf16=False, wide_f64=False),
+        Device(
+            "80", "sm_80", "+ptx87", 163 * 1024, 164 * 1024, fp8=False, bf16=False, wide_f64=False, multiprocessors=108
+        ),
         Device("89", "sm_89", "+ptx87", 99 * 1024, 100 * 1024, fp8=True, bf16=False, wide_f64=False),
         Device(
             *("90", "sm_90a", "+ptx87", 227 * 1024, 228 * 1024),
             **dict.fromkeys(
                 ("fp8", "bf16", "wide_f64", "warp_groups", "tensor_copies", "matrix_stores", "vector_sums"), True
             ),
+            multiprocessors=132,
         ),
     )
 }

@@ -58,7 +58,7 @@ def spec(variant: str) -> TargetSpec:
         register_bytes=WARP * LANE_REGISTER,
         register_modes=_register_modes(of),
         shared_bytes=of.shared_bytes,
-        multiprocessor=Multiprocessor(of.all_shared_bytes, RESERVED_BYTES, of.all_registers),
+        multiprocessor=Multiprocessor(of.all_shared_bytes, RESERVED_BYTES, of.all_registers, number=of.multiprocessors),
         copy_bytes=COPY_BYTES,
         tensor_copies=TensorCopies(copied) if of.tensor_copies else None,
         warp_groups=WarpGroups(4, of.all_registers, of.registers) if of.warp_groups else None,
