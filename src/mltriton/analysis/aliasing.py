@@ -188,8 +188,13 @@ def writes_in(op: Operation) -> list[Operation]:
 
 
 def waits_for_programs(op: Operation) -> bool:
-    """Whether an operation may order memory between programs: what was loaded before it may be another's to change."""
-    return any(isinstance(inner, ORDERING) and not _only_adds(inner) for inner in op.walk())
+    """Whether an operation may order memory between programs: what was loaded before it may be another's to change. A
+    volatile load may wait for what another program stores.
+    """
+    return any(
+        inner.volatile if isinstance(inner, tt.Load) else isinstance(inner, ORDERING) and not _only_adds(inner)
+        for inner in op.walk()
+    )
 
 
 def orders_memory(op: Operation) -> bool:

@@ -142,7 +142,7 @@ class Load(Operation, name="tile.load", reads=True):
     in memory is one byte, 0 or 1).
 
     Masked-off lanes read nothing and give `other` (0 when absent). `align` is the known alignment in bytes (default:
-    the element's); `nontemporal` is a hint.
+    the element's); `nontemporal` is a hint. A `volatile` one is done where it stands, each time.
     """
 
     syntax = "$ptr (`,` $mask^)? (`,` $other^)? attr-dict `:` type(result)"
@@ -151,6 +151,7 @@ class Load(Operation, name="tile.load", reads=True):
     other = optional()
     align = integer()
     nontemporal = boolean()
+    volatile = boolean()
 
     def verify(self) -> None:
         chunk = chunk_at(self, self.ptr, self.result)

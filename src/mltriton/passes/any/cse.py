@@ -2,7 +2,8 @@
 
 Level: tt to intrinsic. Takes any program and changes it in place. An operation is replaced by an earlier one that
 dominates it and has the same class, operands (in any order where it is commutative), attributes, result types and
-regions. Loads count as equal while nothing in between may write. Guarantees: effects stay, in their order.
+regions. Loads count as equal while nothing in between may write, or waits by a volatile load. Guarantees: effects stay,
+in their order.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class _Scopes:
             if known is not None:
                 _replace(op, known)
                 continue
-            if op.writes:
+            if op.writes or op.attributes.get(VOLATILE):
                 self.epoch += 1
             if key is not None:
                 self.known[key] = op
@@ -65,7 +66,7 @@ class _Scopes:
 
     def control_flow(self, op: Operation) -> None:
         """A loop or branch: what it may write is written before its first load as well as after its last."""
-        writes = writes_memory(op)
+        writes = writes_memory(op) or any(inner.attributes.get(VOLATILE) for inner in op.walk())
         self.epoch += writes
         self.regions(op)
         self.epoch += writes

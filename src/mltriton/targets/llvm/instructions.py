@@ -345,10 +345,13 @@ class Instructions:
         lanes = max(pointer.type.lanes, index.type.lanes)
         return self.pure(f"getelementptr {element}, {pointer}, {index}", pointer.type.with_lanes(lanes))
 
-    def load(self, type_: Type, pointer: Value, align: int | None = None, flags: str = "") -> Value:
+    def load(
+        self, type_: Type, pointer: Value, align: int | None = None, flags: str = "", volatile: bool = False
+    ) -> Value:
         """Read memory; `align` in bytes, the element's size by default."""
         align = align or max(1, type_.bits // 8)
-        return self.emit(f"load {type_}, {pointer}, align {align}{flags}", type_, "load", (pointer,))
+        how = "load volatile" if volatile else "load"
+        return self.emit(f"{how} {type_}, {pointer}, align {align}{flags}", type_, "load", (pointer,))
 
     def store(self, value: Value, pointer: Value, align: int | None = None, flags: str = "") -> None:
         """Write memory; `align` in bytes, the element's size by default."""

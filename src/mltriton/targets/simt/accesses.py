@@ -90,7 +90,9 @@ def _load(e: Emitter, element: Type, pointers: Sequence[Value], masks: Masks, ot
         assert masks is not None
         kept = [others[run.start + i] for i in range(run.width)]
         mask, pointer = masks[run.start], pointers[run.start]
-        loaded = e.machine.load_where(f, mask, element, pointer, kept, run.align, e.caching)
+        loaded = None
+        if not e.volatile:
+            loaded = e.machine.load_where(f, mask, element, pointer, kept, run.align, e.caching)
         if loaded is None:
             return f.choose(mask, lambda: _load_run(e, element, pointers, run), lambda: kept, "load")
         return list(loaded)
@@ -143,8 +145,11 @@ def _all(e: Emitter, masks: Sequence[Value]) -> Value:
 
 
 def _load_run(e: Emitter, element: Type, pointers: Sequence[Value], run: Run) -> list[Value]:
-    f = e.function
-    loaded = e.machine.load(f, element.with_lanes(run.width), pointers[run.start], run.align, e.caching)
+    f, type_, pointer = e.function, element.with_lanes(run.width), pointers[run.start]
+    if e.volatile:
+        loaded = f.load(type_, pointer, run.align, volatile=True)
+    else:
+        loaded = e.machine.load(f, type_, pointer, run.align, e.caching)
     return [f.extract(loaded, number) for number in range(run.width)]
 
 

@@ -59,6 +59,7 @@ class Emitter(context.Emitter):
         self.own_bytes = 0  # of shared memory that only one warp uses
         self.shared_accesses = SharedAccesses()
         self.caching: Any = None  # what the access at hand asks of the caches, as the machine says it
+        self.volatile = False  # whether the access at hand is done where it stands, each time
         self._emitted: dict[IRValue, Emitted] = {}
         self._parts: dict[IRValue, Value] = {}
         self._taken_from: dict[str, tuple[Value, int]] = {}

@@ -129,8 +129,9 @@ def hinted(rule: Callable[[Any, Any], Any]) -> Rule:
 
     def emit(e: Emitter, op: tt.Load | tt.Store | tt.DescriptorLoad) -> Any:
         e.caching = e.machine.caching(isinstance(op, tt.Store), op.cache, op.evict)
+        e.volatile = isinstance(op, tt.Load) and op.volatile
         made = rule(e, op)
-        e.caching = None
+        e.caching, e.volatile = None, False
         return made
 
     return emit

@@ -7,16 +7,17 @@ strides and offsets as scalars.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from mltriton.dialects import arith, tile, tt
 from mltriton.errors import TargetError
-from mltriton.ir.attributes import EnumAttr, IntegerAttr
+from mltriton.ir.attributes import Attribute, EnumAttr, IntegerAttr
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I1, I32, I64, FloatType, PointerType, TensorType, Type, byte_width
 from mltriton.passes.intrinsic.tile_loops.combine import combine
-from mltriton.passes.intrinsic.tile_loops.emitter import refuse
+from mltriton.passes.intrinsic.tile_loops.emitter import NO_ATTRIBUTES, refuse
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, Uniform, Vector, constant_index, is_uniform
 from mltriton.records import NamedTuple
 
@@ -156,7 +157,12 @@ def load_at(e: Evaluator, op: tt.Load | tt.DescriptorLoad, index: Index, lanes: 
         other = e.at(op.other, index, lanes)
     elif _pads_nan(e, op) and isinstance(element, FloatType):
         other = Uniform(e.emitter.number(float("nan"), element))
-    return read(e, access.address, access.mask, other, element, lanes)
+    return read(e, access.address, access.mask, other, element, lanes, lasting(op))
+
+
+def lasting(op: Operation) -> Mapping[str, Attribute]:
+    """What of a load holds for the accesses that are made of it."""
+    return {"volatile": op.attributes["volatile"]} if isinstance(op, tt.Load) and op.volatile else {}
 
 
 def _pads_nan(e: Evaluator, op: tt.Load | tt.DescriptorLoad) -> bool:
@@ -165,22 +171,30 @@ def _pads_nan(e: Evaluator, op: tt.Load | tt.DescriptorLoad) -> bool:
     return block_pointer(e, op.desc).pads_nan
 
 
-def read(e: Evaluator, address: Form, mask: Form | None, other: Form | None, element: Type, lanes: int) -> Form:
-    """Elements of memory; where the mask is false, `other` or 0."""
+def read(
+    e: Evaluator,
+    address: Form,
+    mask: Form | None,
+    other: Form | None,
+    element: Type,
+    lanes: int,
+    attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,
+) -> Form:
+    """Elements of memory; where the mask is false, `other` or 0. `attributes` are what the accesses say."""
     arithmetic, emitter = e.arithmetic, e.emitter
     if mask is None:
         other = None
     if is_uniform(address) and (mask is None or is_uniform(mask)) and (other is None or is_uniform(other)):
         operands = [None if form is None else arithmetic.scalar(form) for form in (address, mask, other)]
-        return arithmetic.wrap(emitter.effect(tt.Load, operands, (element,)).results[0])
+        return arithmetic.wrap(emitter.effect(tt.Load, operands, (element,), attributes).results[0])
     lanes = max(lanes, *(_lanes(form) for form in (address, mask, other)))
     rest = [None if form is None else arithmetic.chunk(form, lanes) for form in (mask, other)]
     type = emitter.chunk_type(element, lanes)
     if isinstance(address, Affine) and address.stride == 1:
-        attributes = _alignment(e, address, element, lanes)
+        attributes = {**_alignment(e, address, element, lanes), **attributes}
         made = emitter.effect(tile.Load, [arithmetic.scalar(address), *rest], (type,), attributes)
     else:
-        made = emitter.effect(tt.Load, [arithmetic.chunk(address, lanes), *rest], (type,))
+        made = emitter.effect(tt.Load, [arithmetic.chunk(address, lanes), *rest], (type,), attributes)
     return Vector(made.results[0])
 
 

@@ -11,6 +11,7 @@ from mltriton.dialects import tile, tt
 from mltriton.ir.attributes import StringAttr
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import TensorType
+from mltriton.passes.intrinsic.tile_loops.accesses import lasting
 from mltriton.passes.intrinsic.tile_loops.joining import member_of
 from mltriton.passes.intrinsic.tile_loops.members import PrintBlock
 from mltriton.passes.intrinsic.tile_loops.transposing import store_member
@@ -47,7 +48,7 @@ def load(low: Lowering, op: tt.Load) -> None:
     if low.needs_flush(op):
         low.flush()
     operands = [low.e.scalar(operand) for operand in op.operands]
-    made = low.e.emitter.insert(tt.Load(operands, (op.result.type,), {}, (), op.loc, op.segments))
+    made = low.e.emitter.insert(tt.Load(operands, (op.result.type,), lasting(op), (), op.loc, op.segments))
     low.e.scalars[op.result] = made.results[0]
 
 

@@ -20,6 +20,7 @@ def _load(e: Emitter, op: tt.Load) -> Value:
     f, type_, pointer = e.function, e.result_type(op), e.get(op.ptr)
     stored = in_memory(type_)
     mask, other = e.optional(op.mask), _other(e, op.other, stored)
+    _keep_apart(e, op)
     if not pointer.type.is_vector:
         return from_memory(e, _load_one(e, stored, pointer, mask, other), type_)
     if mask is None:
@@ -29,6 +30,12 @@ def _load(e: Emitter, op: tt.Load) -> Value:
     align = stored.scalar.bytes
     gathered = f.emit(f"call {stored} @{name}({pointer.type} align {align} {pointer.text}, {mask}, {other})", stored)
     return from_memory(e, gathered, type_)
+
+
+def _keep_apart(e: Emitter, op: tt.Load | tile.Load) -> None:
+    """LLVM may not take what was in memory before a volatile load for what it finds."""
+    if op.volatile:
+        e.function.assembly("", "~{memory}", ())
 
 
 def _load_one(e: Emitter, type_: Type, pointer: Value, mask: Value | None, other: Value) -> Value:
@@ -60,6 +67,7 @@ def _tile_load(e: Emitter, op: tile.Load) -> Value:
     f, type_, pointer = e.function, e.result_type(op), e.get(op.ptr)
     stored, mask = in_memory(type_), e.optional(op.mask)
     flags = NONTEMPORAL if op.nontemporal else ""
+    _keep_apart(e, op)
     if mask is None or mask.literal:
         return from_memory(e, f.load(stored, pointer, op.align, flags), type_)
     other = _other(e, op.other, stored)
