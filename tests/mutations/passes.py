@@ -334,8 +334,8 @@ MEMORY = [
     ),
     Mutation(
         "passes/intrinsic/tile_loops/footprints.py",
-        "writers[bisect_right(positions, numbers[op]) : bisect_right(positions, last)]",
-        "writers[bisect_right(positions, numbers[op]) : bisect_right(positions, last - 1)]",
+        "effects[bisect_right(positions, numbers[op]) : bisect_right(positions, last)]",
+        "effects[bisect_right(positions, numbers[op]) : bisect_right(positions, last - 1)]",
         "a load is repeated behind a store that spoils it",
         f"{LOOPS} -kpointers_that",
     ),
