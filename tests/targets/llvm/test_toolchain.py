@@ -75,3 +75,31 @@ def test_an_interrupt_ends_the_process(monkeypatch):
     assert worker._process.poll() is not None
     assert not isolation._idle
     assert threading.active_count() == threads
+
+
+LOOP = """
+define float @sum(ptr %p, i64 %stride, i64 %n) {
+entry:
+  br label %body
+body:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %total = phi float [ 0.0, %entry ], [ %more, %body ]
+  %offset = mul i64 %i, %stride
+  %place = getelementptr float, ptr %p, i64 %offset
+  %x = load float, ptr %place
+  %more = fadd float %total, %x
+  %next = add i64 %i, 1
+  %again = icmp slt i64 %next, %n
+  br i1 %again, label %body, label %exit
+exit:
+  ret float %more
+}
+"""
+
+
+def test_strength_is_reduced_but_where_it_is_not_wanted():
+    """LLVM's option is one of the process: it holds for one compilation."""
+    reduced = toolchain.assembly(LOOP, X86)
+    assert "imul" not in reduced
+    assert "imul" in toolchain.assembly(LOOP, X86._replace(reduce_strength=False))
+    assert toolchain.assembly(LOOP, X86) == reduced

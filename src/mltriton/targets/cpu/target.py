@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mltriton.errors import TargetError
+from mltriton.records import record
 from mltriton.runtime.digests import digest_of
-from mltriton.targets.target import AccessChecks, Binary, LoadedKernel, Lowered, Target
+from mltriton.targets.target import AccessChecks, Binary, Facts, LoadedKernel, Lowered, Target
 
 if TYPE_CHECKING:
     from mltriton.ir.module import Module
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 _CPUINFO_CHARACTERS = 1 << 14  # More than /proc/cpuinfo says of one processor.
 ASSEMBLY_SECONDS = 600.0  # for kernels with inline assembly, over which LLVM may end its process
 _FEATURE_LINES = ("flags", "Features")
+
+
+@record(frozen=True)
+class CpuFacts(Facts):
+    """Whether the kernel multiplies matrices."""
+
+    has_products: bool
 
 
 class CpuTarget(Target):
@@ -52,7 +60,11 @@ class CpuTarget(Target):
         """LLVM IR."""
         from mltriton.targets.cpu.llvm.emit.kernel import emit_kernel
 
-        return Lowered(emit_kernel(module, self.features))
+        return Lowered(emit_kernel(module, self.features), CpuFacts(_has_products(module)))
+
+    def restored(self, text: str, binary: Binary) -> Lowered:
+        """With what the binary says of the program."""
+        return Lowered(text, CpuFacts(binary.metadata["has_products"]))
 
     @property
     def texts(self) -> Mapping[str, Callable[[Lowered], str]]:
@@ -63,7 +75,7 @@ class CpuTarget(Target):
         """Assembly text."""
         from mltriton.targets.llvm.toolchain import assembly
 
-        return assembly(lowered.text, self._machine())
+        return assembly(lowered.text, self._machine_for(lowered))
 
     def assemble(self, lowered: Lowered, module: Module) -> Binary:
         """An object file, the scratch memory that each thread needs, and what its assertions say.
@@ -76,9 +88,9 @@ class CpuTarget(Target):
 
         size = integer_in(module.attributes, "tile.scratch_bytes", 0)
         shared = size + 8 * (_parameters(module) + 3)
-        metadata = {"scratch_bytes": size, "shared": shared, "assertions": describe(module)}
+        metadata = {"scratch_bytes": size, "shared": shared, "assertions": describe(module), **vars(lowered.facts)}
         seconds = ASSEMBLY_SECONDS if ' asm "' in lowered.text else None
-        return Binary(compile_object(lowered.text, self._machine(), seconds=seconds), metadata)
+        return Binary(compile_object(lowered.text, self._machine_for(lowered), seconds=seconds), metadata)
 
     def object_of(self, text: str) -> bytes:
         """An object file of other functions for this machine."""
@@ -112,10 +124,16 @@ class CpuTarget(Target):
         """Arrays in main memory."""
         return device == "cpu"
 
-    def _machine(self) -> Machine:
+    def _machine_for(self, lowered: Lowered) -> Machine:
+        """Micro-kernels are written with the addresses that x86 is to have: LLVM would look for others in vain."""
+        assert isinstance(lowered.facts, CpuFacts), "what this target lowered"
+        return self._machine(reduce_strength=not (lowered.facts.has_products and self.features.is_x86))
+
+    def _machine(self, *, reduce_strength: bool = True) -> Machine:
         from mltriton.targets.llvm.toolchain import Machine
 
-        return Machine(self.features.triple, self.features.cpu, self.features.attributes)
+        features = self.features
+        return Machine(features.triple, features.cpu, features.attributes, reduce_strength=reduce_strength)
 
     def _runs_here(self) -> bool:
         from mltriton.targets.cpu.features import FEATURES, host
@@ -131,6 +149,12 @@ def _parameters(module: Module) -> int:
     from mltriton.dialects import tt
 
     return len(tt.kernel_of(module).body.block.arguments)
+
+
+def _has_products(module: Module) -> bool:
+    from mltriton.dialects import tile
+
+    return any(isinstance(op, tile.Dot | tile.IndirectDot) for op in module.walk())
 
 
 @cache

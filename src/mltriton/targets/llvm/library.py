@@ -79,10 +79,15 @@ def verify(text: str) -> None:
         pass
 
 
-def code(text: str, triple: str, cpu: str, attributes: str, *, as_text: bool) -> bytes:
+def code(text: str, triple: str, cpu: str, attributes: str, *, as_text: bool, reduce_strength: bool = True) -> bytes:
     """An object file of IR, or its assembly."""
     llvm = _functions()
-    with LLVM_LOCK, _module(text) as module, _machine(triple, cpu, attributes) as machine:
+    with (
+        LLVM_LOCK,
+        _module(text) as module,
+        _machine(triple, cpu, attributes) as machine,
+        _strength_reduction(reduce_strength),
+    ):
         llvm["SetTarget"](module, triple.encode())
         llvm["SetDataLayout"](module, _data_layout(machine))
         buffer, complaint = _written(lambda out: llvm["TargetMachineEmitToMemory"](machine, module, not as_text, out))
@@ -171,6 +176,19 @@ def _machine(triple: str, cpu: str, attributes: str) -> Generator[int]:
         yield machine
     finally:
         llvm["DisposeTargetMachine"](machine)
+
+
+@contextmanager
+def _strength_reduction(wanted: bool) -> Generator[None]:
+    """LLVM's loop strength reduction or none: an option of the process, so that it is set back at once."""
+    set_line = _functions()["SetCommandLine"]
+    if not wanted:
+        set_line(b"mltriton", b"-disable-lsr=true")
+    try:
+        yield
+    finally:
+        if not wanted:
+            set_line(b"mltriton", b"-disable-lsr=false")
 
 
 def _data_layout(machine: int) -> bytes:

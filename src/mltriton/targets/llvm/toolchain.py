@@ -27,6 +27,7 @@ class Machine(NamedTuple):
 
     `options` are LLVM's command line options. They hold for the rest of the process, so each concerns one target.
     Where an assembler of the maker's own follows, what is made is assembly (`as_text`) in place of an object file.
+    `reduce_strength`: whether loops get induction variables of LLVM's own, which takes a quarter of its time.
     """
 
     triple: str
@@ -34,6 +35,7 @@ class Machine(NamedTuple):
     attributes: str = ""
     options: Sequence[str] = ()
     as_text: bool = False
+    reduce_strength: bool = True
 
 
 def host_machine() -> tuple[str, str, dict[str, bool]]:
@@ -89,8 +91,8 @@ def _host_machine() -> tuple[str, str, dict[str, bool]]:
 
 def _code(text: str, machine: Machine) -> bytes:
     _prepare(machine)
-    made = partial(library.code, text, machine.triple, machine.cpu, machine.attributes, as_text=machine.as_text)
-    return _using(made, text)
+    how = {"as_text": machine.as_text, "reduce_strength": machine.reduce_strength}
+    return _using(partial(library.code, text, machine.triple, machine.cpu, machine.attributes, **how), text)
 
 
 def _prepare(machine: Machine) -> None:
