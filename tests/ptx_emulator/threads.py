@@ -279,4 +279,5 @@ def _call(t: Threads, i: Instruction) -> None:
     t.parameters[result] = made
 
 
-CONTROL = {"bra": _branch, "ret": _end, "exit": _end, "bar": _barrier, "call": _call, "setmaxnreg": lambda t, i: None}
+CONTROL = {"bra": _branch, "ret": _end, "exit": _end, "bar": _barrier, "call": _call}
+CONTROL |= dict.fromkeys(("setmaxnreg", "griddepcontrol"), lambda threads, instruction: None)

@@ -2,8 +2,9 @@
 # The bodies of kernels are programs of the language: their parameters have no types in Python.
 """Gradients of softmax, layer normalisation and normalisation by the root mean square.
 
-Level: user. Of the norms a program takes several rows in turn and adds up what they give to the gradients of weight
-and bias; a second launch sums these parts. Guarantees: no sum depends on the order in which programs run.
+Level: user. Of the norms a program takes several rows in turn and adds up what they give to the gradients of weight and
+bias; a second launch, which begins while the first one ends, sums these parts. Guarantees: no sum depends on the order
+in which programs run.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from mltriton.kernels.gemm_tiles import FULL
 from mltriton.kernels.launch import Launch, family_of_warps, target_of
 from mltriton.kernels.normalization import COMPUTED_IN, check_norm, check_rows, choose_rows, row_statistics
 from mltriton.records import NamedTuple
+from mltriton.runtime.specialization import device_kind
 
 
 @triton.jit
@@ -137,6 +139,7 @@ def norm_backward_kernel(
         dx = (wdy - less) * rstd
         tl.store(dx_ptr + row * columns + at, dx.to(dx_ptr.dtype.element_ty), mask=inside)
         dw += dy * hat
+    tl.extra.cuda.gdc_launch_dependents()
     at = tl.arange(0, BLOCK)
     part = program.to(tl.int64) * columns + at
     tl.store(parts_ptr + part, tl.sum(dw, axis=0), mask=at < columns)
@@ -194,6 +197,7 @@ def sum_parts_kernel(parts_ptr, sums_ptr, parts, columns, PARTS: tl.constexpr, B
     """Some columns of what programs added up, all parts at once, of one of the sums: program ids (columns, sum)."""
     which = tl.program_id(1).to(tl.int64)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.extra.cuda.gdc_wait()
     part = tl.arange(0, PARTS)[:, None]
     inside = (part < parts) & (at < columns)[None, :]
     found = tl.load(parts_ptr + (which * parts + part) * columns + at[None, :], mask=inside, other=0.0)
@@ -300,11 +304,12 @@ def norm_backward_launches(
     else:
         constants |= {"ROWS": blocks.at_once, "AGAIN": columns * item_size(x) > 32768}
         main = Launch(norm_backward_kernel, (blocks.programs,), (*given, mean, rstd, *numbers), constants)
+    ahead = {"launch_pdl": True} if device_kind(x) == "cuda" else {}  # It begins while the first one ends.
     finish = Launch(
         sum_parts_kernel,
         (triton.cdiv(columns, blocks.together), count),
         (parts, sums, blocks.programs, columns),
-        {"PARTS": triton.next_power_of_2(blocks.programs), "BLOCK": blocks.together},
+        {"PARTS": triton.next_power_of_2(blocks.programs), "BLOCK": blocks.together, **ahead},
     )
     return [main.on(None, blocks.warps), finish]
 

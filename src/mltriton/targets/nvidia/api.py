@@ -71,6 +71,9 @@ _MEANINGS: dict[int, Meaning] = {
         "{what} needs more registers or threads than a multiprocessor of the GPU has",
         "Use fewer warps (num_warps) or smaller blocks.",
     ),
+    720: Meaning(
+        OutOfResources, "{what} has more programs than run at the same time", "Leave out launch_cooperative_grid."
+    ),
     801: Meaning(LaunchError, "{what}: the GPU or its driver cannot do this"),
     803: Meaning(DeviceError, "the CUDA driver's parts are of different versions", "Restart the machine."),
     900: Meaning(LaunchError, "{what} does what a CUDA graph cannot capture", "Launch it once before the capture."),
