@@ -41,7 +41,7 @@ TT = [
     ),
     Mutation(
         "passes/any/cse.py",
-        "            if op.writes:\n                self.epoch += 1\n",
+        "            if op.writes or op.attributes.get(VOLATILE):\n                self.epoch += 1\n",
         "",
         "a load behind a store is taken for the one before it",
         "filecheck/cse.mlir passes/any/test_cleanup.py",
