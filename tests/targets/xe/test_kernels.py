@@ -12,6 +12,7 @@ import mltriton as triton
 import mltriton.language as tl
 from aligned_arrays import aligned
 from mltriton.ir.parser import parse_module
+from mltriton.targets.cpu import features
 from mltriton.targets.target import find_target
 from on_target import run_on
 
@@ -20,6 +21,8 @@ from .block_pointer_kernels import multiply
 pytestmark = pytest.mark.usefixtures("queue")
 TARGET = "xe:pvc"
 RNG = np.random.default_rng(3)
+# Of powers of two in f32, a GPU's instruction: Intel's runtime for CPUs has a rough one without AVX-512.
+POWER_ERROR = 2e-6 if features.host().avx512 else 1e-4
 Array = np.ndarray[Any, Any]
 
 
@@ -84,7 +87,7 @@ def test_tanh() -> None:
     x[:8] = 0, -0.0, np.inf, -np.inf, np.nan, 1e-30, -1e-5, 100
     y = np.zeros_like(x)
     hyperbolic[(2,)](x, y, 1024, target=TARGET)
-    np.testing.assert_allclose(y, np.tanh(x.astype(np.float64)), rtol=1e-6, atol=0)
+    np.testing.assert_allclose(y, np.tanh(x.astype(np.float64)), rtol=POWER_ERROR / 2, atol=0)
 
 
 @triton.jit
@@ -93,7 +96,7 @@ def powers(x, y, N: tl.constexpr):
     tl.store(y + at, tl.exp2(tl.load(x + at)))
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-15), (np.float32, 2e-6)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-15), (np.float32, POWER_ERROR)])
 def test_powers_of_two(dtype: Any, tolerance: float) -> None:
     """Those of f32 are the instruction's."""
     x, y = RNG.uniform(-14, 14, 256).astype(dtype), np.zeros(256, dtype)
