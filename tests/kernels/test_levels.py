@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable
 
 import numpy as np
@@ -23,6 +22,7 @@ from mltriton.kernels.launch import Launch
 from mltriton.kernels.losses import cross_entropy_launch
 from mltriton.kernels.normalization import layer_norm_launch, softmax_launch
 from mltriton.kernels.normalization_backward import BackwardRows, norm_backward_launches
+from processors import WIDTHS
 
 KERNELS = [
     "gemm:matmul_pointer_kernel",
@@ -73,8 +73,7 @@ def test_its_own_example(kernel: str, target: str) -> None:
     check_levels(f"mltriton.kernels.{kernel}", target=target)
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="machine code of x86-64")
-@pytest.mark.parametrize("target", ["cpu:sse", "cpu:avx2", "cpu:avx512"])
+@pytest.mark.parametrize("target", WIDTHS)
 @pytest.mark.parametrize(
     "kernel",
     [

@@ -11,12 +11,10 @@ import mltriton as triton
 import mltriton.language as tl
 from levels import check_levels
 from mltriton.compiler import compile
-from mltriton.targets.cpu.features import FEATURES, host
+from processors import WIDTHS
 
 RNG = np.random.default_rng(11)
-HERE = set(host().attributes.split(",")) | {""}
-VARIANTS = [name for name in ("sse", "avx2", "avx512") if set(FEATURES[name].attributes.split(",")) <= HERE]
-TARGETS = ["cpu", *(f"cpu:{name}" for name in VARIANTS)]
+TARGETS = ["cpu", *WIDTHS]
 
 
 @triton.jit

@@ -14,8 +14,8 @@ from mltriton.compiler import compile
 from mltriton.dialects import arith, scf, tile, tt
 from mltriton.frontend.function import LanguageFunction
 from mltriton.ir.operation import Operation
-from mltriton.targets.cpu.features import FEATURES, host
 from mltriton.tools.verify import verify_kernel
+from processors import WIDTHS
 
 N = 512
 LENGTHS = [-3, 0, 1, 63, 64, 65, 200, 448, 511, 512, 2000]
@@ -112,12 +112,10 @@ def test_blocks_over_the_edges(start: int, n: int, rng: np.random.Generator) -> 
     agree(window, {**arrays(rng, 4, N), "start": start, "n": n, "M": 4, "BLOCK": N})
 
 
-@pytest.mark.parametrize("name", ["sse", "avx2", "avx512"])
-def test_every_instruction_set(name: str, rng: np.random.Generator) -> None:
-    if not set(FEATURES[name].attributes.split(",")) <= set(host().attributes.split(",")) | {""}:
-        pytest.skip(f"this machine has no {name}")
-    agree(centred, {**arrays(rng, N), "n": 300, "BLOCK": N}, target=f"cpu:{name}")
-    agree(square, {**arrays(rng, 4, N), "n": 300, "m": 3, "M": 4, "BLOCK": N}, target=f"cpu:{name}")
+@pytest.mark.parametrize("target", WIDTHS)
+def test_every_instruction_set(target: str, rng: np.random.Generator) -> None:
+    agree(centred, {**arrays(rng, N), "n": 300, "BLOCK": N}, target=target)
+    agree(square, {**arrays(rng, 4, N), "n": 300, "m": 3, "M": 4, "BLOCK": N}, target=target)
 
 
 # Structure

@@ -8,8 +8,8 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.dialects import scf, tile, tt
-from mltriton.targets.cpu import features
 from mltriton.tools.verify import verify_kernel
+from processors import RUNNABLE
 
 
 @triton.jit
@@ -101,10 +101,7 @@ def scaled_dot(a, b, scales, c, K: tl.constexpr, N: tl.constexpr, GROUP: tl.cons
     tl.store(c + i * N + j, tl.dot(tl.load(a + i * K + k[None, :]).to(tl.bfloat16), right))
 
 
-NEEDS_BF16 = pytest.mark.skipif(not features.host().bf16_dot, reason="needs a processor with AVX-512's bf16")
-
-
-@pytest.mark.parametrize("target", ["cpu:avx2", pytest.param("cpu:avx512-bf16", marks=NEEDS_BF16)])
+@pytest.mark.parametrize("target", sorted({"cpu:avx2", "cpu:avx512-bf16"}.intersection(RUNNABLE)))
 def test_scales_of_groups_are_loaded_once(target):
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((32, 64), (64, 48 + 16)))

@@ -21,8 +21,8 @@ from mltriton.ir.types import TensorType
 from mltriton.kernels import attention, normalization
 from mltriton.passes.manager import PassManager
 from mltriton.passes.pipeline import parse_pipeline
-from mltriton.targets.cpu.features import FEATURES, host
 from mltriton.tools.verify import verify_kernel
+from processors import WIDTHS
 
 from . import block_kernels
 
@@ -42,11 +42,6 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def rng() -> np.random.Generator:
     """Random numbers, the same in every run."""
     return np.random.default_rng(0)
-
-
-def _targets() -> list[str]:
-    here = set(host().attributes.split(",")) | {""}
-    return [f"cpu:{name}" for name in ("sse", "avx2", "avx512") if set(FEATURES[name].attributes.split(",")) <= here]
 
 
 def agree(kernel: LanguageFunction, args: dict[str, Any], target: str = "cpu") -> None:
@@ -240,7 +235,7 @@ def test_operands_in_groups_transposed_for_a_processor_that_may_be_elsewhere(
     assert all(levels[name].ok for name in ("tt", "ttg", "warp", "intrinsic")), str(result)
 
 
-@pytest.mark.parametrize("target", _targets())
+@pytest.mark.parametrize("target", WIDTHS)
 @pytest.mark.parametrize("dtype", ["f4", "i1"])
 def test_dots_on_every_instruction_set(target: str, dtype: str, rng: np.random.Generator) -> None:
     a, b = (_numbers(rng, dtype, (64, 64)) for _ in range(2))
@@ -256,7 +251,7 @@ def test_stores_along_columns(m: int, n: int, block: tuple[int, int], rng: np.ra
     agree(block_kernels.transposed, {**args, "M": block[0], "N": block[1]})
 
 
-@pytest.mark.parametrize("target", _targets())
+@pytest.mark.parametrize("target", WIDTHS)
 def test_masks_on_every_instruction_set(target: str, rng: np.random.Generator) -> None:
     for m, n in ((16, 32), (40, 33)):
         args = {"x": floats(rng, m, n), "y": np.zeros((m, n), "f"), "m": m, "n": n, "M": 8, "N": 16}
@@ -279,7 +274,7 @@ def test_accumulators_that_are_needed_elsewhere(steps: int, rng: np.random.Gener
     agree(block_kernels.chained, {"a": a, "b": b, "c": np.zeros((16, 16), "f"), "n": steps, "N": 16})
 
 
-@pytest.mark.parametrize("target", ["cpu", *_targets()])
+@pytest.mark.parametrize("target", ["cpu", *WIDTHS])
 @pytest.mark.parametrize("dtype", ["f4", "bf16"])
 @pytest.mark.parametrize("stored", [False, True])
 def test_operands_that_share_expensive_values(stored: bool, dtype: str, target: str, rng: np.random.Generator) -> None:

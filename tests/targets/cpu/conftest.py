@@ -21,16 +21,7 @@ from mltriton.targets.llvm import toolchain
 from mltriton.targets.llvm.toolchain import Machine
 from mltriton.targets.llvm.types import PTR, VOID
 from mltriton.targets.llvm.writer import Function, Module
-
-_ORDER = ("sse", "avx2", "avx512", "avx512-vnni", "avx512-bf16", "amx", "amx-fp16")
-
-
-def runnable() -> list[str]:
-    """The instruction sets of the table that this machine can execute."""
-    host = features.host()
-    flags = {flag[1:] for flag in host.attributes.split(",") if flag.startswith("+")}
-    wanted = {name: {flag[1:] for flag in FEATURES[name].attributes.split(",") if flag} for name in _ORDER}
-    return [name for name in _ORDER if host.is_x86 and wanted[name] <= flags]
+from processors import runnable
 
 
 class Program:

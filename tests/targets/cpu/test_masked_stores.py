@@ -7,6 +7,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from processors import WIDTHS
 
 
 @triton.jit
@@ -44,7 +45,7 @@ def test_one_lane(wide: str, narrow: str, count: int) -> None:
 def test_one_lane_of_bfloat16(count: int) -> None:
     torch = pytest.importorskip("torch")
     x, y = torch.arange(1.0, count + 1), torch.full((count + 64,), 7.0, dtype=torch.bfloat16)
-    for target in ("cpu", "cpu:avx512", "cpu:avx2"):
+    for target in ("cpu", *WIDTHS):
         y.fill_(7)
         first[(1,)](x, y, 1, count, target=target)
         assert y[0] == 1
