@@ -14,6 +14,7 @@ from mltriton.kernels import attention_blocks, flash_attention, flash_attention_
 from mltriton.kernels.attention import attention_launch
 from mltriton.kernels.attention_blocks import Blocks, choose_blocks, choose_blocks_of_warps, choose_narrow_blocks
 from mltriton.kernels.attention_rows import rows_launch
+from processors import ROUGH_POWERS
 
 RNG = np.random.default_rng(2)
 
@@ -45,6 +46,8 @@ def check(
     norms = [np.linalg.norm(wide(x), axis=-1).max() for x in (q, k)]
     largest, scores = np.abs(wide(v)).max(), 1 + abs(scale) * norms[0] * norms[1]
     extra = ROUNDED[dtype_of(q)] * largest / 2.0**-20
+    if ROUGH_POWERS and target is not None and target.startswith("xe"):
+        extra += 1e-4 * largest / 2.0**-20
     assert_accurate(o, reference(q, k, v, causal, scale), largest * scores + extra)
 
 
@@ -228,7 +231,7 @@ def test_attention_on_xe() -> None:
     found, lse = flash_attention_with_lse(q, k, v, True, target="xe:pvc")
     expected, logarithms = flash_attention_with_lse(q, k, v, True)
     np.testing.assert_allclose(wide(found), wide(expected), atol=4e-3)
-    np.testing.assert_allclose(lse, logarithms, atol=1e-5)
+    np.testing.assert_allclose(lse, logarithms, atol=2e-4 if ROUGH_POWERS else 1e-5)
 
 
 XE_CASES = [

@@ -16,6 +16,7 @@ from mltriton.kernels.gemm import Form, choose_tile
 from mltriton.kernels.gemm_resident import STEP, Share, choose_share, resident_launch
 from mltriton.kernels.gemm_tiles import WARP_SHARES, choose_warp_tiles
 from mltriton.kernels.products import product_of
+from processors import ROUGH_POWERS
 
 FORMS: list[Form] = ["pointer", "block_pointer", "descriptor"]
 RNG = np.random.default_rng(1)
@@ -265,7 +266,7 @@ def test_prologues_on_xe(n: int, splits: int | None) -> None:
     a, b = random(RNG, (2, 70, 96), "float16"), random(RNG, (96, n), "float16")
     arguments = {"prologue": "gelu_tanh", "split_k": splits, "out_dtype": "float32"}
     found, expected = (matmul(a, b, target=target, **arguments) for target in ("xe:pvc", None))
-    np.testing.assert_allclose(found, expected, atol=1e-3)
+    np.testing.assert_allclose(found, expected, atol=1e-2 if ROUGH_POWERS else 1e-3)
 
 
 def test_other_products_on_xe() -> None:

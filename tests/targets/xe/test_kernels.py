@@ -12,17 +12,16 @@ import mltriton as triton
 import mltriton.language as tl
 from aligned_arrays import aligned
 from mltriton.ir.parser import parse_module
-from mltriton.targets.cpu import features
 from mltriton.targets.target import find_target
 from on_target import run_on
+from processors import ROUGH_POWERS
 
 from .block_pointer_kernels import multiply
 
 pytestmark = pytest.mark.usefixtures("queue")
 TARGET = "xe:pvc"
 RNG = np.random.default_rng(3)
-# Of powers of two in f32, a GPU's instruction: Intel's runtime for CPUs has a rough one without AVX-512.
-POWER_ERROR = 2e-6 if features.host().avx512 else 1e-4
+POWER_ERROR = 1e-4 if ROUGH_POWERS else 2e-6  # relative, of f32
 Array = np.ndarray[Any, Any]
 
 
