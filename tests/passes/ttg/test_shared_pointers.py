@@ -39,7 +39,7 @@ def test_on_the_cpu(fn: LanguageFunction) -> None:
     [
         (kernels.plain_and_operand, "simt"),
         (kernels.advanced, "simt"),
-        (kernels.advanced, "simd"),
+        pytest.param(kernels.advanced, "simd", marks=pytest.mark.slow),
         (kernels.chosen, "simt"),
         (kernels.chosen, "simd"),
         (kernels.described, "simt"),
