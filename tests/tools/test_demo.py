@@ -100,3 +100,8 @@ def test_an_error_is_scaled_by_the_largest_value() -> None:
     largest = np.abs(job.reference).max()
     wrong[1, 2] += 0.5 * largest
     assert job.error(wrong) == pytest.approx(0.5)
+
+
+def test_levels_run_with_arguments_in_tuples() -> None:
+    found = [job for case in demo._cases(True, 0) if (job := case.small()).name.startswith("paged")]
+    assert len(found) == 2 and all(max(level_errors(job).values()) < 1e-4 for job in found)
