@@ -167,10 +167,19 @@ class TritonError(Exception):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """A hint with the most similar known name."""
+    close = _closest(name, known)
+    return None if close is None else f"Did you mean {close}?"
+
+
+def closest_public(name: str, known: Iterable[str]) -> str | None:
+    """The most similar public name; none for a private one: tools ask for such of every module, by no mistake."""
+    return None if name[0] == "_" else _closest(name, (other for other in known if other[0] != "_"))
+
+
+def _closest(name: str, known: Iterable[str]) -> str | None:
     from difflib import get_close_matches  # Only a mistake needs it.
 
-    close = get_close_matches(name, list(known), n=1)
-    return f"Did you mean {close[0]}?" if close else None
+    return next(iter(get_close_matches(name, list(known), n=1)), None)
 
 
 def excerpt(location: SourceLocation | None, source: str | None = None) -> list[str]:

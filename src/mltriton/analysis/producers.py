@@ -13,8 +13,8 @@ from typing import cast
 
 from mltriton.analysis.aliasing import waits_for_programs
 from mltriton.analysis.rectangles import Reason
-from mltriton.analysis.workload import adding_loop, is_multiplied
-from mltriton.dialects import gpu, scf, tt, ttg, ttng
+from mltriton.analysis.workload import PLACED, adding_loop, is_multiplied
+from mltriton.dialects import gpu, scf, tt, ttng
 from mltriton.ir.operation import Block, BlockArgument, Operation, OpResult, Value
 from mltriton.ir.types import TensorType
 
@@ -129,7 +129,7 @@ def _first_of_sharing(dot: tt.Dot) -> tt.Dot | None:
 def _load_of(value: Value) -> tt.DescriptorLoad | None:
     """The load that gives a block, in whatever order and layout."""
     op = value.defining_op
-    while isinstance(op, ttg.ConvertLayout | ttg.LocalAlloc | tt.Trans | ttg.MemDescTrans) and op.operands:
+    while isinstance(op, (*PLACED, tt.Trans)) and op.operands:
         op = op.operands[0].defining_op
     return op if isinstance(op, tt.DescriptorLoad) else None
 
@@ -141,7 +141,7 @@ def _products_of(load: tt.DescriptorLoad) -> list[tt.Dot] | None:
         user = pending.pop()
         if isinstance(user, tt.Dot):
             dots[user] = None
-        elif isinstance(user, ttg.ConvertLayout | ttg.LocalAlloc | tt.Trans | ttg.MemDescTrans):
+        elif isinstance(user, (*PLACED, tt.Trans)):
             pending += user.results[0].users
         else:
             return None

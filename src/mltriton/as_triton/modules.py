@@ -105,11 +105,10 @@ def _show(module: ModuleType, upstream: str) -> None:
 
 def _missing(name: str, known: Sequence[str] = ()) -> str:
     reason = next((text for absent, text in ABSENT.items() if f"{name}.".startswith(f"{absent}.")), None)
-    from difflib import get_close_matches  # Only a mistake needs it.
+    from mltriton.errors import closest_public  # Only a mistake needs it.
 
-    last = name.rpartition(".")[2]
-    close = [] if last[0] == "_" else get_close_matches(last, known, n=1)
-    hint = f"did you mean {close[0]}?" if close else "leave it out, or use the real triton where there is a GPU"
+    close = closest_public(name.rpartition(".")[2], known)
+    hint = f"did you mean {close}?" if close else "leave it out, or use the real triton where there is a GPU"
     return f"there is no {name}: {_WHO} ({reason or hint})"
 
 

@@ -31,6 +31,7 @@ from mltriton.targets.target import FOREIGN_SOURCES, find_target
 
 if TYPE_CHECKING:
     from mltriton.ir.module import Module
+    from mltriton.ir.passes import Pass
     from mltriton.targets.target import Lowered, Target
 
 _USUAL = Options()
@@ -117,6 +118,15 @@ class Job:
         from mltriton.runtime.compile_thread import unlimited
 
         return unlimited(lambda: next(module for name, module in self.modules() if name == level))
+
+    def module_before(self, which: type[Pass]) -> Module | None:
+        """The program as a pass of the target's pipeline finds it; None where the target does without."""
+        from mltriton.passes.manager import PassManager
+        from mltriton.passes.pipeline import parse_pipeline
+
+        steps = [step for pipeline in self.target.spec.pipeline for step in parse_pipeline(pipeline)]
+        number = next((number for number, step in enumerate(steps) if isinstance(step, which)), None)
+        return None if number is None else PassManager(steps[:number]).run(self.source_module())
 
     def modules(self, timings: dict[str, float] | None = None) -> Iterator[tuple[str, Module]]:
         """The program at one IR level after the other.

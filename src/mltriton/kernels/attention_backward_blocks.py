@@ -19,6 +19,7 @@ import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.arrays import Array, empty, item_size, strides_of
 from mltriton.kernels.attention import LOG2_E, scale_of
+from mltriton.kernels.attention_backward import sees
 from mltriton.kernels.attention_blocks import block_dim
 from mltriton.kernels.launch import Launch
 from mltriton.targets.registry import spec
@@ -158,12 +159,7 @@ def sum_over_keys(
         p = tl.exp2(s * scale - lse2[:, None])
         if MASKED:
             keys = first + tl.arange(0, BN)
-            visible = keys[None, :] < n_keys
-            if CAUSAL:
-                visible = visible & (keys[None, :] <= rows[:, None])
-            if WINDOW > 0:
-                visible = visible & (keys[None, :] > rows[:, None] - WINDOW)
-            p = tl.where(visible, p, 0.0)
+            p = tl.where(sees(rows[:, None], keys[None, :], n_keys, CAUSAL, WINDOW), p, 0.0)
         ds = (p * (dp - delta[:, None])).to(k.dtype)
         dq = tl.dot(ds, k, dq, input_precision="ieee")
         k_block = tl.advance(k_block, (BN, 0))

@@ -46,8 +46,9 @@ def _described(arrays: Sequence[Array | None]) -> Key | None:
     first: Any = arrays[0]
     kind = cast(type[Any], type(first))
     torch: Any = sys.modules.get("torch")
-    if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
-        described = _tensors(arrays, (torch.Tensor, torch.nn.Parameter), torch.is_grad_enabled())
+    tensors = (torch.Tensor, torch.nn.Parameter) if torch is not None else ()
+    if torch is not None and kind in tensors:
+        described = _tensors(arrays, tensors, torch.is_grad_enabled())
     elif kind is np.ndarray:
         described = _numpy_arrays(arrays)
     else:

@@ -117,8 +117,7 @@ def _product(
     """
     found: Named = {}
     if activation is not None:
-        wide = "float64" if a.dtype == torch.float64 else "float32"
-        inner = kernels.matmul(a, b, bias=bias, add=add, prologue=prologue, out_dtype=wide, target=target)
+        inner = kernels.matmul(a, b, bias=bias, add=add, prologue=prologue, out_dtype=_wide(a), target=target)
         dc = _through(activation, inner, dc.to(inner.dtype))
     if "bias" in wanted and bias is not None:
         found["bias"] = dc.sum_to_size(bias.shape).to(bias.dtype)
@@ -146,16 +145,20 @@ def _grouped(
     **arrays: Tensor,
 ) -> Named:  # fmt: skip
     a, b = _halves(arrays)
-    wide = "float64" if a[0].dtype == torch.float64 else "float32"
     shapes = [(x.shape[0], y.shape[1]) for x, y in zip(a, b, strict=True)]
     dc = [x.new_zeros(shape) if dy is None else dy for dy, x, shape in zip(gradients, a, shapes, strict=True)]
     if activation is not None:
-        inner = kernels.grouped_gemm(a, b, out_dtype=wide, target=target)
+        inner = kernels.grouped_gemm(a, b, out_dtype=_wide(a[0]), target=target)
         dc = [_through(activation, x, dy.to(x.dtype)) for x, dy in zip(inner, dc, strict=True)]
     dc = [dy.to(a[0].dtype) for dy in dc]
     da = kernels.grouped_gemm(dc, [y.mT for y in b], target=target)
     db = kernels.grouped_gemm([x.mT for x in a], dc, target=target)
     return dict(zip(arrays, (*da, *db), strict=True))
+
+
+def _wide(x: Tensor) -> str:
+    """The dtype in which elements like those of `x` are added up."""
+    return "float64" if x.dtype == torch.float64 else "float32"
 
 
 def _halves(arrays: Mapping[str, Tensor]) -> tuple[list[Tensor], list[Tensor]]:

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mltriton.errors import NameNotFoundError
+from mltriton.errors import closest_public as _closest_public
 from mltriton.language.building import builtin as builtin
 from mltriton.language.building import is_builtin as is_builtin
 from mltriton.language.constants import constexpr as constexpr
@@ -161,12 +162,8 @@ def _missing(name: str) -> Any:
 
 
 def _suggestion(name: str) -> str:
-    from difflib import get_close_matches  # Only a mistake needs it.
-
-    if name[0] == "_":  # What asks for a private name, as tools do of every module, makes no mistake in spelling.
-        return ""
-    close = get_close_matches(name, [*_HOME, *_NAMESPACES, *(known for known in globals() if known[0] != "_")], n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    close = _closest_public(name, [*_HOME, *_NAMESPACES, *globals()])
+    return f"; did you mean {close!r}?" if close else ""
 
 
 def __dir__() -> list[str]:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
 
 from mltriton.compiler import CompiledKernel
 from mltriton.executor import run
 from mltriton.frontend.signature import Argument
 from mltriton.kernels.launch import Launch
+from mltriton.runtime.parts import parts_of
 from mltriton.targets.target import split_name
 from mltriton.tools import jobs
 from mltriton.tools.demo_display import IN_PHASES, JobReport, OnStep
@@ -130,15 +130,7 @@ def level_errors(job: Job) -> Mapping[str, float]:
 
 def _passed(launch: Launch, kernel: CompiledKernel) -> list[object]:
     """The arguments that are not compiled in, those of tuples one by one."""
-    entries = kernel.job.entries  # and not those of launch options
-    flat = [found for name, value in launch.named().items() for found in _flattened(name, value)]
-    return [value for name, value in flat if isinstance(entries.get(name), Argument)]
-
-
-def _flattened(name: str, value: Any) -> Iterator[tuple[str, object]]:
-    """A parameter's elements by the names that compiled programs give them: `strides.0`, `strides.1`."""
-    if not isinstance(value, tuple):
-        yield name, value
-        return
-    for number, element in enumerate(cast("tuple[object, ...]", value)):
-        yield from _flattened(f"{name}.{number}", element)
+    given, entries = launch.named(), kernel.job.entries
+    parameters = [parameter for parameter in launch.kernel.parameters if parameter.name in given]
+    parts = parts_of(parameters, [given[parameter.name] for parameter in parameters])
+    return [part.value for part in parts if isinstance(entries[part.name], Argument)]

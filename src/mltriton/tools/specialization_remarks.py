@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING
 from mltriton.analysis.producers import NotProduced
 from mltriton.dialects import tt
 from mltriton.ir.module import Module
-from mltriton.ir.passes import Pass
-from mltriton.passes.manager import PassManager
-from mltriton.passes.pipeline import parse_pipeline
 from mltriton.passes.ttg.pipeline_loads import PipelineLoads, plans_of
 from mltriton.passes.ttg.specialize_warps import SpecializeWarps, plan_of
 from mltriton.tools.remarks import Remark
@@ -26,25 +23,18 @@ if TYPE_CHECKING:
 
 def specialization_remarks(job: Job) -> list[Remark]:
     """The remarks; none where the target has no such groups."""
-    module = _module_before(SpecializeWarps, job) if job.target.spec.warp_groups is not None else None
+    module = job.module_before(SpecializeWarps) if job.target.spec.warp_groups is not None else None
     return [] if module is None else list(_remarks(module))
 
 
 def pipeline_remarks(job: Job) -> list[Remark]:
     """Of each loop that copies ahead."""
-    module = _module_before(PipelineLoads, job)
+    module = job.module_before(PipelineLoads)
     if module is None:
         return []
     functions = [op for op in module.body.block.ops if isinstance(op, tt.Func)]
     plans = [plan for function in functions for plan in plans_of(function, module)]
     return [Remark(plan.loop.loc.in_source, "loop", f"copies {plan.summary}") for plan in plans]
-
-
-def _module_before(which: type[Pass], job: Job) -> Module | None:
-    """A program as a pass of the second level finds it; None where the target does without."""
-    spec = job.target.spec
-    before, found, _ = spec.pipeline[1].partition(f",{which.name}")
-    return PassManager(parse_pipeline(f"{spec.pipeline[0]},{before}")).run(job.source_module()) if found else None
 
 
 def _remarks(module: Module) -> Iterator[Remark]:

@@ -14,10 +14,9 @@ from mltriton.analysis.tensor_maps import Access, Place, TensorMaps
 from mltriton.dialects import tt
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import TensorType, block_of
-from mltriton.passes.manager import PassManager
-from mltriton.passes.pipeline import parse_pipeline
 from mltriton.passes.tt.block_alternatives import alternatives, is_simple, regular_pointers
 from mltriton.passes.tt.hoist_descriptors import HoistDescriptors, are_allowed, limits_in
+from mltriton.passes.tt.normalize_block_pointers import NormalizeBlockPointers
 from mltriton.targets.base import TensorCopies
 from mltriton.tools.remarks import Remark
 
@@ -27,12 +26,12 @@ if TYPE_CHECKING:
 
 def tensor_copy_remarks(job: Job) -> list[Remark]:
     """The remarks; none where there is no such engine, or the options do without."""
-    spec, module = job.target.spec, job.source_module()
-    before, found, _ = spec.pipeline[0].partition(f",{HoistDescriptors.name}")
-    if spec.tensor_copies is None or not found or not are_allowed(module):
+    copies = job.target.spec.tensor_copies
+    module = job.module_before(HoistDescriptors) if copies is not None else None
+    if copies is None or module is None or not are_allowed(module):
         return []
-    module = PassManager(parse_pipeline(f"{before},normalize-block-pointers")).run(module)
-    limits = limits_in(module, spec.tensor_copies)
+    module = NormalizeBlockPointers().run(module)
+    limits = limits_in(module, copies)
     functions = [op for op in module.body.block.ops if isinstance(op, tt.Func)]
     return [remark for function in functions for remark in _remarks(function, limits)]
 

@@ -19,7 +19,7 @@ from mltriton.ir.order import operands_first
 from mltriton.ir.reaching import reached
 from mltriton.ir.types import TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops.operations import LOADS, cost_of, is_virtual
-from mltriton.records import record
+from mltriton.records import NamedTuple, record
 
 FIRST = -1  # the coordinate 0
 OTHER = -2  # a coordinate that follows no dimension of the root
@@ -168,28 +168,38 @@ def killed_loads(block: Block) -> set[Operation]:
     this program or of one that it signals to or waits for; and those that are asked to happen once.
     """
     numbers = {op: number for number, op in enumerate(block.ops)}
-    effects = [(number, op, found) for op, number in numbers.items() if (found := writes_in(op)) or orders_memory(op)]
-    positions = [number for number, _, _ in effects]
-    killed: set[Operation] = set()
+    found = (_Effect(number, op, tuple(writes_in(op)), orders_memory(op)) for op, number in numbers.items())
+    effects = [effect for effect in found if effect.writes or effect.orders]
+    positions = [effect.number for effect in effects]
     last_uses = LastUses(block, numbers)
-    for op in block.ops:
-        if not (isinstance(op, LOADS) and is_virtual(op)):
-            continue
-        last = last_uses.of(op.results[0])
-        between = effects[bisect_right(positions, numbers[op]) : bisect_right(positions, last)]
-        if (isinstance(op, tt.Load) and op.volatile) or any(
-            _is_ordered(op, holder, number == last) or any(_kills(op, write, number == last, holder) for write in found)
-            for number, holder, found in between
-        ):
-            killed.add(op)
-    return killed
+
+    def is_killed(load: Operation) -> bool:
+        if isinstance(load, tt.Load) and load.volatile:
+            return True
+        first = bisect_right(positions, numbers[load])
+        if first == len(positions):
+            return False
+        last = last_uses.of(load.results[0])
+        return any(_ends(effect, load, last) for effect in effects[first : bisect_right(positions, last)])
+
+    return {op for op in block.ops if isinstance(op, LOADS) and is_virtual(op) and is_killed(op)}
 
 
-def _is_ordered(load: Operation, holder: Operation, is_last_use: bool) -> bool:
-    """Whether a load comes before what other programs or warps wait for, and is used behind it or in it."""
-    if isinstance(load, ttg.LocalLoad) or (is_last_use and not holder.regions):
-        return False
-    return orders_memory(holder)
+class _Effect(NamedTuple):
+    """An operation of a block, the writes in it, and whether what was accessed before must be done before it."""
+
+    number: int
+    holder: Operation
+    writes: tuple[Operation, ...]
+    orders: bool
+
+
+def _ends(effect: _Effect, load: Operation, last: int) -> bool:
+    """Whether a load before an effect cannot be repeated behind it or in it; its last use has the number `last`."""
+    is_last_use = effect.number == last
+    if effect.orders and not (isinstance(load, ttg.LocalLoad) or (is_last_use and not effect.holder.regions)):
+        return True
+    return any(_kills(load, write, is_last_use, effect.holder) for write in effect.writes)
 
 
 def _kills(load: Operation, write: Operation, is_last_use: bool, holder: Operation) -> bool:
