@@ -38,6 +38,7 @@ class EmulatedKernel:
         self.module = parse(ptx)
         self.facts = facts
         self.otherwise: Callable[[], LoadedKernel] | None = None
+        self.in_one_round: Callable[[], LoadedKernel] | None = None
 
     def launcher(self, specs: Sequence[ParamSpec], /) -> Callable[..., Any]:
         """As every target's."""

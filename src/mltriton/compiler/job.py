@@ -85,8 +85,14 @@ class Job:
 
     def unconditional(self) -> Job:
         """The same for arrays of any addresses, sizes and strides."""
-        options = vars(self.own_options.unconditional())
-        return replace(self, options=replace(self.options, of_targets=tuple(sorted(options.items()))))
+        return self._with(self.own_options.unconditional())
+
+    def in_one_round(self) -> Job:
+        """The same for a grid of which all programs run at a time if several share a multiprocessor."""
+        return self._with(self.own_options.in_one_round())
+
+    def _with(self, own: TargetOptions) -> Job:
+        return replace(self, options=replace(self.options, of_targets=tuple(sorted(vars(own).items()))))
 
     @property
     def warp_level(self) -> bool:

@@ -121,7 +121,8 @@ class CompiledKernel:
         try:
             loaded = self.job.target.load(binary, self.metadata.name)
             if isinstance(loaded, ConditionalKernel):
-                loaded.otherwise = self._unconditional
+                loaded.otherwise = partial(self._compiled_as, self.job.unconditional)
+                loaded.in_one_round = partial(self._compiled_as, self.job.in_one_round)
             if self.job.options.sanitize:
                 from mltriton.runtime.sanitizer import SanitizedKernel
 
@@ -135,11 +136,11 @@ class CompiledKernel:
         self.metadata, self.binary, self.asm = fresh.metadata, fresh.binary, fresh.asm
         return fresh.loaded
 
-    def _unconditional(self) -> LoadedKernel:
-        """The kernel compiled so that it asks nothing of the memory of its arguments."""
+    def _compiled_as(self, job: Callable[[], Job]) -> LoadedKernel:
+        """The kernel compiled for launches that it is not made for."""
         from mltriton.compiler.compilation import compile_job
 
-        return compile_job(self.job.unconditional()).loaded
+        return compile_job(job()).loaded
 
     def _init_handles(self) -> None:
         """Load the kernel, and make `run`, upstream's way to launch it."""

@@ -36,6 +36,10 @@ class TargetOptions:
         """Of a program that asks nothing of the memory of its arguments: what a launch runs that cannot give that."""
         return self
 
+    def in_one_round(self) -> Self:
+        """Of programs that share a multiprocessor, where the usual one has it to itself (`Facts` say so)."""
+        return self
+
 
 def option(default: Any, says: str, *, choices: Sequence[str] = (), ignorable: bool = False) -> Any:
     """A field of a target's options: what it `says`, the texts it may be (None: a default that is none of them), and

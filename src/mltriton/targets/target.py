@@ -66,11 +66,13 @@ class LoadedKernel(Protocol):
 
 @runtime_checkable
 class ConditionalKernel(Protocol):
-    """A kernel that asks something of the memory of its arguments which launches only find out; `otherwise` gives the
-    one that does without, compiled when it is needed.
+    """A kernel that asks something which launches only find out. Others are compiled when they are needed: `otherwise`
+    gives the one that asks nothing of the memory of its arguments, `in_one_round` the one for launches whose programs
+    all run at a time if several share a multiprocessor.
     """
 
     otherwise: Callable[[], LoadedKernel] | None
+    in_one_round: Callable[[], LoadedKernel] | None
 
 
 class AccessChecks(Enum):

@@ -185,6 +185,31 @@ def test_rows_that_are_stored_end_at_16_bytes(fake: Fake, is_native: bool) -> No
         assert library.launches.pop()[0] == name
 
 
+@pytest.mark.parametrize("is_native", [True, False])
+def test_launches_of_one_round(fake: Fake, is_native: bool) -> None:
+    """More programs than multiprocessors, and at most two for each, are those of another kernel, which is made once."""
+    torch = pytest.importorskip("torch")
+    library = fake(alone=ignore, beside=ignore)
+    count = driver.device(0).attribute(driver.Attribute.MULTIPROCESSORS)
+    kernel, made = CudaKernel(b"alone(ptr, i32)", "alone", threads=96, beside=2), list[CudaKernel]()
+
+    def in_one_round() -> CudaKernel:
+        made.append(CudaKernel(b"beside(ptr, i32)", "beside", threads=64))
+        return made[-1]
+
+    kernel.in_one_round = in_one_round
+    x, specs = torch.zeros(16), [ParamSpec.tensor(torch_dtype=torch.float32), ParamSpec.integer("i32")]
+    launch = kernel._native(driver.device(0), specs) if is_native else kernel.launcher(specs)
+    grids = [(1, 1, 1), (count, 1, 1), (count + 1, 1, 1), (count, 1, 2), (2 * count + 1, 1, 1), (count, 3, 1)]
+    for grid, name in zip(grids, ("alone", "alone", "beside", "beside", "alone", "alone"), strict=True):
+        assert launch(*grid, x, 5) is None
+        found, sizes, *_, values = library.launches.pop()
+        assert (found, sizes[:4], values[1]) == (name, (*grid, 96 if name == "alone" else 64), 5)
+    assert len(made) <= (1 if is_native else 2)
+    assert launch(0, 1, 1, x, 5) is None
+    assert not library.launches
+
+
 def test_tensors_of_another_gpu(fake: Fake) -> None:
     """A launcher takes tensors of one GPU: not of another one, and none of main memory."""
     torch = pytest.importorskip("torch")

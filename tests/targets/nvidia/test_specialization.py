@@ -11,6 +11,7 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.compiler import Job, options_of
+from mltriton.compiler.compilation import compile_job
 from mltriton.frontend.signature import parse_signature
 from mltriton.kernels.attention import attention_launch
 from mltriton.kernels.attention_blocks import Blocks
@@ -68,6 +69,17 @@ def test_groups_of_warps(rows: int, warps: int, registers: tuple[int, int] | Non
 def test_who_has_a_producer(asks: bool, option: str, has: bool) -> None:
     kernel = launched(64, 4, asks=asks, specialize_warps=option)
     assert ("ttg.warp_specialize" in kernel.asm["ttg"]) == has
+
+
+def test_launches_of_one_round_have_none() -> None:
+    """Two programs of 128 x 128 that copy for themselves share a multiprocessor; with a producer each has its own."""
+    x = np.zeros((256, 256), np.float16)
+    sizes = {"ASKS": False, "num_warps": 8, "num_stages": 3, "target": "cuda:90"}
+    kernel = product.warmup(x, x, x, 256, 256, 256, 128, 128, 64, grid=(4,), **sizes)
+    other = compile_job(kernel.job.in_one_round())
+    facts = [made.binary.metadata["facts"] for made in (kernel, other)]
+    assert [(each["num_warps"], each["beside"]) for each in facts] == [(12, 2), (8, 1)]
+    assert any("none for launches of one round of 2 programs" in remark for remark in kernel_remarks(kernel))
 
 
 @triton.jit

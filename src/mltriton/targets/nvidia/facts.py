@@ -23,7 +23,9 @@ class NvidiaFacts(Facts):
     """A program has so many warps of 32 lanes, which share `shared` bytes that the launch provides (dynamic shared
     memory). `multiplies` says whether it multiplies matrices, `prints` whether it prints, `assertions` what its
     assertions say: with any, the last parameter points to what they record. `maps` are what the launch passes behind
-    the arguments. `attributes` are CUDA's numbers of what the launch is told besides (`LAUNCH_ATTRIBUTES`).
+    the arguments. `attributes` are CUDA's numbers of what the launch is told besides (`LAUNCH_ATTRIBUTES`). `beside`:
+    how many programs would share a multiprocessor if the kernel were compiled for launches of one round
+    (`TargetOptions.in_one_round`); 1 where it is no other one.
     """
 
     num_warps: int
@@ -33,6 +35,7 @@ class NvidiaFacts(Facts):
     assertions: Sequence[Description] = ()
     maps: Sequence[TensorMap] = ()
     attributes: Sequence[int] = ()
+    beside: int = 1
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> NvidiaFacts:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from mltriton.dialects import tt, ttg, ttng
 from mltriton.errors import TargetError
+from mltriton.ir.attributes import integer_in
 from mltriton.ir.module import Module
 from mltriton.targets.assertions import describe
 from mltriton.targets.nvidia import dot, inline_assembly, math, shared, specialization, tensor_copies, wgmma
 from mltriton.targets.nvidia.devices import Device
 from mltriton.targets.nvidia.facts import LAUNCH_ATTRIBUTES, NvidiaFacts
 from mltriton.targets.nvidia.machine import NvidiaMachine
-from mltriton.targets.registry import most_registers_of, total_warps_of
+from mltriton.targets.registry import BESIDE, most_registers_of, total_warps_of
 from mltriton.targets.simt import rules
 from mltriton.targets.simt.context import Rules
 from mltriton.targets.simt.kernel import emit_kernel
@@ -49,6 +50,7 @@ def lower(module: Module, device: Device) -> Lowered:
         assertions=describe(module),
         maps=tensor_copies.maps_of(maps),
         attributes=tuple(number for name, number in LAUNCH_ATTRIBUTES.items() if name in module.attributes),
+        beside=integer_in(module.attributes, BESIDE, 1),
     )
     registers = most_registers_of(module)
     hands_over = not registers and any(isinstance(op, ttg.WarpSpecialize) for op in module.walk())

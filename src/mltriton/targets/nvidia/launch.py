@@ -41,7 +41,7 @@ from mltriton.targets.nvidia.tensor_maps import TensorMap
 if TYPE_CHECKING:
     from mltriton.targets.target import LoadedKernel
 
-_TABLE = struct.Struct("<QQIIIIQQQQ")  # %CudaTable of runtime/native/ir/cuda.ll
+_TABLE = struct.Struct("<QQIIIIQQQQQQ")  # %CudaTable of runtime/native/ir/cuda.ll
 _CONFIG = struct.Struct("<7I4xQQI4x")  # the driver's CUlaunchConfig
 _ATTRIBUTE = struct.Struct("<I4xI60x")  # and CUlaunchAttribute: its number, and its value
 _MOST_PROGRAMS = 65535  # along y and z
@@ -69,10 +69,13 @@ class CudaKernel:
         prints: bool = False,
         maps: Sequence[TensorMap] = (),
         attributes: Sequence[int] = (),
+        beside: int = 1,
     ) -> None:
         self.name = name
         self.maps = maps
         self.otherwise: Callable[[], LoadedKernel] | None = None  # the kernel for launches that cannot make the maps
+        self.in_one_round: Callable[[], LoadedKernel] | None = None  # of which so many share a multiprocessor:
+        self._beside = beside
         self.threads = threads
         self.shared = shared
         self._attributes = ctypes.create_string_buffer(b"".join(_ATTRIBUTE.pack(number, 1) for number in attributes))
@@ -114,21 +117,31 @@ class CudaKernel:
         slots = sum(spec.takes_slot for spec in specs)
         counts = (self.threads, self.shared, len(specs), slots)
         attributes = ctypes.addressof(self._attributes), self._attribute_count
-        table = _TABLE.pack(function.handle, device.context, *counts, record, len(self.maps), *attributes)
+        others = self._programs_of_others(device)
+        table = _TABLE.pack(function.handle, device.context, *counts, record, len(self.maps), *attributes, *others)
         table += encode_params(specs, pool().torch_key) + b"".join(map_.encoded() for map_ in self.maps)
 
         def refuse(status: int, x: int, y: int, z: int) -> NoReturn:
             self._refuse(device, status, (x, y, z))
 
-        @cache
-        def launcher_without_maps() -> Callable[..., Any]:
-            return self._without_maps().launcher(specs)
+        def launching(find: Callable[[], LoadedKernel]) -> Callable[..., Any]:
+            made = cache(lambda: find().launcher(specs))
+            return lambda *arguments: made()(*arguments)
 
-        def otherwise(*arguments: Any) -> Any:
-            return launcher_without_maps()(*arguments)
-
-        holder = (table, stream_function(), device.index, refuse, otherwise, function, self._attributes, *specs)
+        others = launching(self._without_maps), launching(self._in_one_round)
+        holder = (table, stream_function(), device.index, refuse, *others, function, self._attributes, *specs)
         return new_launcher("launch_cuda", holder)
+
+    def _programs_of_others(self, device: Device) -> tuple[int, int]:
+        """Launches of more programs than the first number, and at most the second, are of `in_one_round`."""
+        if self._beside == 1:
+            return 0, 0
+        count = device.attribute(driver.Attribute.MULTIPROCESSORS)
+        return count, count * self._beside
+
+    def _in_one_round(self) -> LoadedKernel:
+        assert self.in_one_round is not None, "what loads the kernel says how it is compiled"
+        return self.in_one_round()
 
     def _waiting(self, device: Device, launch: Callable[..., Any]) -> Callable[..., Any]:
         """A launcher that looks at what the kernel recorded."""
@@ -163,6 +176,10 @@ class CudaKernel:
         locate = memory.pointer if place == ON_HOST else int
         words = [locate(slot.bits) if slot.kind == "tensor" else slot.bits for slot in slots]
         stream = _stream_of(slots) or stream_function()(device.index)
+        above, most = self._programs_of_others(device)
+        if above < math.prod(grid) <= most:
+            self._in_one_round().run(grid, slots)
+            return
         maps = self._encoded(device, words)
         if maps is None:
             self._without_maps().run(grid, slots)

@@ -65,3 +65,7 @@ class CudaOptions(TargetOptions):
     def unconditional(self) -> CudaOptions:
         """Arrays that nothing can describe are copied by the program itself."""
         return replace(self, tensor_maps="none")
+
+    def in_one_round(self) -> CudaOptions:
+        """Programs that copy for themselves: of those with a producer one has a multiprocessor to itself."""
+        return replace(self, specialize_warps="none")

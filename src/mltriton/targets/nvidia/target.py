@@ -120,6 +120,7 @@ class NvidiaTarget(Target):
             prints=facts.prints,
             maps=facts.maps,
             attributes=facts.attributes,
+            beside=facts.beside,
         )
 
     def takes(self, device: str) -> bool:

@@ -2,11 +2,13 @@
 ; touches the interpreter's objects while the driver works: launches go into CUDA graphs, and other threads go on.
 
 ; What the function object's `self`, a tuple, has: a bytes object with a %CudaTable, its %Param records and then its maps; a
-; callable (device) -> stream; the device's number; a callable (status, grid x, y, z) that raises; a callable with the
-; launcher's own arguments, for launches of which a tensor map cannot be made.
+; callable (device) -> stream; the device's number; a callable (status, grid x, y, z) that raises; two callables with the
+; launcher's own arguments, for launches of which a tensor map cannot be made, and for those of as many programs as the
+; table says.
 ; function, context, threads, bytes of shared memory, parameters, slots, an address that is a last parameter (0: none), how
-; many tensor maps are parameters in front of it, and where the launch's attributes are, and how many
-%CudaTable = type { ptr, ptr, i32, i32, i32, i32, i64, i64, ptr, i64 }
+; many tensor maps are parameters in front of it, where the launch's attributes are, and how many; launches of more programs
+; than the next number, and at most the last, are made by another kernel
+%CudaTable = type { ptr, ptr, i32, i32, i32, i32, i64, i64, ptr, i64, i64, i64 }
 
 ; The driver's CUlaunchConfig: sizes of the grid and of a program, bytes of shared memory, stream, attributes and their number
 %Config = type { i32, i32, i32, i32, i32, i32, i32, ptr, ptr, i32 }
@@ -398,7 +400,20 @@ fill.rest:
 plan:
   %programs = load i64, ptr %programs.at
   %empty = icmp eq i64 %programs, 0
-  br i1 %empty, label %done, label %find
+  br i1 %empty, label %done, label %compare
+compare:
+  %above.at = getelementptr %CudaTable, ptr %table, i32 0, i32 10
+  %above = load i64, ptr %above.at
+  %most.at = getelementptr %CudaTable, ptr %table, i32 0, i32 11
+  %most = load i64, ptr %most.at
+  %is.more = icmp ugt i64 %programs, %above
+  %is.less = icmp ule i64 %programs, %most
+  %is.anothers = and i1 %is.more, %is.less
+  br i1 %is.anothers, label %other, label %find
+other:
+  %other.kernel = call ptr @PyTuple_GetItem(ptr %self, i64 5)
+  %other.result = call ptr @PyObject_Vectorcall(ptr %other.kernel, ptr %objects, i64 %count, ptr null)
+  ret ptr %other.result
 find:
   %stream.status = call i32 @find_stream(ptr %self, ptr %stream.at)
   switch i32 %stream.status, label %raise [ i32 0, label %go
