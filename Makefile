@@ -39,8 +39,8 @@ $(VENV)/.xe: $(VENV)/.installed scripts/install-ocloc.sh
 demo: setup ## run the kernels through every level on this machine's CPU, checked and timed
 	$(BIN)/mltriton demo
 
-test: setup ## run the tests
-	$(TEST) -q -rs
+test: setup ## run the tests; FLAGS are given to pytest
+	$(TEST) -q -rs $(FLAGS)
 
 test-all: setup ## run the tests and the long fuzzing runs, property tests on new examples
 	$(TEST) -q -m "slow or not slow" --hypothesis-profile=random

@@ -9,6 +9,9 @@ is skipped, and the summary says what it needs.
 
 Whatever tests compile is verified after every pass.
 
+`--passed-to FILE` writes the names of the tests that pass, and `--passed-in FILE` leaves those out: continuous
+integration runs without torch and Intel's tools first, and with them what did not pass then.
+
 Property tests draw the same examples in every run where the environment says `CI`, so that a change is what makes one
 fail; elsewhere, and with `--hypothesis-profile=random` (`make test-all`), they draw new ones.
 """
@@ -46,6 +49,42 @@ if "hypothesis" not in ABSENT:
     settings.register_profile("random", settings.get_profile("default"), derandomize=False)
     settings.register_profile("ci", settings.get_profile("default"), derandomize=True, database=None, print_blob=True)
     settings.load_profile("ci" if os.environ.get("CI") else "random")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    parser.addoption("--passed-to", type=Path, help="write the names of the tests that pass to this file")
+    parser.addoption("--passed-in", type=Path, help="leave out the tests whose names this file has")
+
+
+class PassedTests:
+    """Writes the name of each test that passes to a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.write_text("", encoding="utf-8")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note a test whose call passed."""
+        if report.when == "call" and report.passed:
+            with self.path.open("a", encoding="utf-8") as file:
+                print(report.nodeid, file=file)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Note what passes where it is asked for: in the process that gathers the reports of the others."""
+    path = config.getoption("--passed-to")
+    if path is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(PassedTests(path))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what passed elsewhere."""
+    path = config.getoption("--passed-in")
+    if path is not None:
+        passed = set(path.read_text(encoding="utf-8").splitlines())
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in passed])
+        items[:] = [item for item in items if item.nodeid not in passed]
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:

@@ -53,3 +53,22 @@ def test_a_module_that_needs_what_is_not_installed_is_skipped(pytester: pytest.P
     result = pytester.runpytest_subprocess("-rs", "-p", "no:cacheprovider")
     result.assert_outcomes(passed=1, skipped=1)
     result.stdout.fnmatch_lines(["*SKIPPED*test_lacking.py needs not_there"])
+
+
+def test_what_passed_in_one_run_is_left_out_of_another(pytester: pytest.Pytester) -> None:
+    here = Path(__file__).parent
+    pytester.makeconftest((here / "conftest.py").read_text(encoding="utf-8"))
+    pytester.makepyfile(on_target=(here / "on_target.py").read_text(encoding="utf-8"))
+    pytester.makepyfile(
+        "import os, pytest\n"
+        "@pytest.mark.parametrize('text', ['a', 'a b', 'c[d]'])\ndef test_plain(text): pass\n"
+        "def test_skipped():\n    if 'TOOLS' not in os.environ: pytest.skip('no tools')\n"
+        "def test_failing(): assert 'TOOLS' in os.environ\n"
+    )
+    flags = ("-p", "no:cacheprovider", "-n", "1")
+    first = pytester.runpytest_subprocess(*flags, "--passed-to", "passed")
+    first.assert_outcomes(passed=3, skipped=1, failed=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TOOLS", "1")
+        second = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--passed-in", "passed")
+    second.assert_outcomes(passed=2, deselected=3)
