@@ -6,7 +6,7 @@ import gc
 import sys
 import threading
 from collections.abc import Iterator
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -51,11 +51,27 @@ def launched(
     return kernel[(1,)](x, y, n, **{"BLOCK": 128, "num_warps": 2, **arguments}), x, y
 
 
-def test_machine_code_takes_over(kernel: Any) -> None:
-    assert isinstance(kernel[(1,)], BuiltinFunctionType)
-    assert isinstance(kernel[(2,)], FunctionType)  # nothing was launched over this grid
-    compiled, x, y = launched(kernel, 77)
-    assert (y == 2 * x).all() and compiled.metadata.num_warps == 2
+def python_of(launch: Any, *arguments: Any, **named: Any) -> list[str]:
+    """The functions of Python's that a call runs through."""
+    names: list[str] = []
+    sys.setprofile(lambda frame, event, _: names.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        launch(*arguments, **named)
+    finally:
+        sys.setprofile(None)
+    return names
+
+
+def test_machine_code_takes_calls_like_earlier_ones(kernel: Any) -> None:
+    fresh = triton.jit(scaled.fn)
+    for launch in (kernel[(1,)], fresh[(1,)], fresh[1]):  # of the last two nothing was launched before
+        x = np.arange(77, dtype=np.float32)
+        for _ in range(2):
+            y = np.full_like(x, -1)
+            compiled = launch(x, y, 77, BLOCK=128, num_warps=2)
+            assert (y == 2 * x).all() and compiled.metadata.num_warps == 2
+        assert not python_of(launch, x, y, 77, BLOCK=128, num_warps=2)
+        assert python_of(launch, x, y, 77, BLOCK=256, num_warps=2)
 
 
 @pytest.mark.parametrize(

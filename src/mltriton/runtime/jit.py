@@ -25,7 +25,7 @@ from mltriton.runtime.grid import EmptyGridError, Grid, normalize
 from mltriton.runtime.interface import Described
 from mltriton.runtime.interface import KernelInterface as KernelInterface
 from mltriton.runtime.jobs import Key, Plan, job_for, key_of
-from mltriton.runtime.launching import MAX_GRIDS, Launcher, computing_launcher_of, launcher_of, launching
+from mltriton.runtime.launching import MAX_GRIDS, Launcher, computing_launcher_of, launcher_over, launching
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.runtime.parameters import CallShape, Parameter, parameters_of
 from mltriton.runtime.parts import Part, has_parts, is_wrapper, parts_of, taking_parts
@@ -124,20 +124,21 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
         except TypeError:  # A list.
             launcher = None
         if launcher is None:
-            launcher = self.launcher_for(grid)
-            if isinstance(grid, tuple):
+            is_kept = isinstance(grid, tuple | int)
+            launcher = self.launcher_for(grid, is_kept=is_kept)
+            if is_kept:
                 if len(self.grids) >= MAX_GRIDS:
                     self.grids.clear()
                 self.grids[grid] = launcher
         return launcher
 
-    def launcher_for(self, grid: Any) -> Launcher:
+    def launcher_for(self, grid: Any, *, is_kept: bool = False) -> Launcher:
         """The launcher for a grid, made anew."""
         if callable(grid):
             return computing_launcher_of(self, grid, HOOKS)
         with launching:
             size = normalize(grid)
-            return launcher_of(self, size, None, HOOKS) if all(size) else self._compile_only
+            return launcher_over(self, size, HOOKS, is_kept=is_kept) if all(size) else self._compile_only
 
     def _compile_only(self, *args: Any, **kwargs: Any) -> CompiledKernel:
         """The launcher of a grid without programs."""

@@ -14,7 +14,7 @@ from mltriton.compiler import CompiledKernel
 from mltriton.errors import InternalError, TritonError, calling_location, users_frames
 from mltriton.frontend.function import constexpr_function as constexpr_function
 from mltriton.runtime.config import FULL_TRACEBACK
-from mltriton.runtime.grid import EmptyGridError, Grid, normalize
+from mltriton.runtime.grid import EmptyGridError, Grid
 from mltriton.runtime.interface import KernelInterface as KernelInterface
 from mltriton.runtime.parameters import CallShape
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 Launcher = Callable[..., CompiledKernel]
 MAX_GRIDS = 1024
 _MAX_KNOWN = 4  # calls over one grid that machine code tries
-_NOTHING: list[Any] = []
-_NOBODY: set[Any] = set()
 
 
 def launcher_of(
@@ -33,16 +31,15 @@ def launcher_of(
     fixed: Grid | None,
     compute: Callable[[dict[str, Any]], Any] | None,
     hooks: Sequence[Any],
+    known: list[tuple[Any, ...]] | None = None,
 ) -> Launcher:
     """The function behind `kernel[grid]`: `fixed` is the grid, or `compute` gives one for the arguments by name.
 
-    `hooks` says at each launch whether there are any. This is the path whose time users see, so it is one function that
-    makes no call it does not need.
+    `hooks` says at each launch whether there are any. Calls that machine code can take are added to `known`. This is
+    the path whose time users see, so it is one function that makes no call it does not need.
     """
     shapes, watched, names = kernel.shapes, kernel.watched, kernel.arg_names
-    may_be_known = fixed is not None and isinstance(hooks, list)  # a tuple: the caller has seen to the hooks
-    known: list[tuple[Any, ...]] = [] if may_be_known else _NOTHING  # calls that machine code takes
-    taken: set[Any] = set() if may_be_known else _NOBODY  # their launchers, and those that cannot be called by it
+    taken: set[Any] = set()  # launchers whose calls are known, and those that machine code cannot call
 
     def launch(*args: Any, **kwargs: Any) -> CompiledKernel:
         if hooks:
@@ -66,15 +63,30 @@ def launcher_of(
             variants = ()
         for run, compiled in variants:
             if run(x, y, z, *arguments) is None:
-                if may_be_known and run not in taken:
+                if known is not None and run not in taken:
                     taken.add(run)
                     if isinstance(run, BuiltinFunctionType) and len(known) < _MAX_KNOWN:
                         known.append(_known(kernel, (x, y, z), shape, everything, run, compiled))
-                        _take_over(kernel, (x, y, z), hooks, known)
                 return compiled
         return kernel.launch((x, y, z), shape, everything, kwargs)
 
     return launch
+
+
+def launcher_over(kernel: JITFunction, grid: Grid, hooks: Sequence[Any], *, is_kept: bool) -> Launcher:
+    """The function behind `kernel[grid]`. One that is kept is machine code, which takes calls like earlier ones and
+    leaves others to Python.
+    """
+    if is_kept:
+        from mltriton.runtime.native.launcher import (
+            is_native,
+            knowing,
+        )  # A program that only compiles needs none of it.
+
+        if is_native():
+            known: list[tuple[Any, ...]] = []
+            return knowing(launcher_of(kernel, grid, None, hooks, known), hooks, kernel.watched, known)
+    return launcher_of(kernel, grid, None, hooks)
 
 
 def computing_launcher_of(
@@ -122,18 +134,6 @@ def _known(
         shape.count, shape.keywords, grid, order, shape.defaults, shape.options, options, kernel.generation
     )
     return call.encoded(run, compiled)
-
-
-def _take_over(kernel: JITFunction, size: Grid, hooks: Sequence[Any], known: list[tuple[Any, ...]]) -> None:
-    """Let `kernel[grid]` give machine code from now on, which leaves to the launcher of now what is not known.
-
-    The grid is looked for, since a launcher that named itself would be garbage in a cycle.
-    """
-    from mltriton.runtime.native.launcher import knowing  # It is there: it made the launcher.
-
-    for grid, launcher in kernel.grids.items():
-        if not isinstance(launcher, BuiltinFunctionType) and normalize(grid) == size:
-            kernel.grids[grid] = knowing(launcher, hooks, kernel.watched, known)
 
 
 class Launching:
