@@ -14,7 +14,7 @@ from .. import pointer_kernels as kernels
 from ..programs import kernel
 
 KERNELS = [kernels.plain_and_operand, kernels.advanced, kernels.chosen, kernels.described]
-CLEAN = "canonicalize,cse,combine,reorder-broadcast,canonicalize,cse,licm,dce"
+CLEAN = "canonicalize,cse,combine,reorder-broadcast,normalize-block-pointers,canonicalize,cse,licm,dce"
 
 
 def _check(fn: LanguageFunction, target: str, warps: int, rows: int, codegen: str | None = None) -> None:

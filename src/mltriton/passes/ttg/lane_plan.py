@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.analysis.block_io import BlockAccess, BlockIOAnalysis
-from mltriton.analysis.ties import tied_block_pointers
 from mltriton.dialects import scf, tt, ttg
 from mltriton.dialects.tt.memory import is_block_pointer
 from mltriton.errors import TargetError
@@ -218,11 +217,10 @@ class LanePlan:
     # 2D block accesses
 
     def _add_blocks(self, function: tt.Func) -> None:
-        ties = tied_block_pointers(function)
         together: dict[Value, list[BlockAccess]] = {}
         for access in self.io.accesses.values():
             if is_block_pointer(access.pointer.type):
-                together.setdefault(ties.of(access.pointer)[0], []).append(access)
+                together.setdefault(access.pointer, []).append(access)
             elif isinstance(access.op, tt.DescriptorLoad | tt.DescriptorStore):
                 self._add_descriptor(access)
             elif isinstance(access.op, tt.Load):
@@ -230,7 +228,7 @@ class LanePlan:
         for pointer, accesses in together.items():
             block = self._block_of(accesses)
             if block is not None:
-                self.blocks.update((value, block) for value in ties.of(pointer))
+                self.blocks[pointer] = block
                 self.accesses.update((access.op, block) for access in accesses)
 
     def _add_descriptor(self, access: BlockAccess) -> None:

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from mltriton.analysis.axis_info import AxisInfoAnalysis
-from mltriton.analysis.ties import Ties, tied_block_pointers
 from mltriton.analysis.workload import Workload, analyse
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.tt.memory import is_block_pointer
@@ -294,9 +293,27 @@ class LayoutPlan:
 FLEXIBLE = (arith.Constant, tt.Splat, tt.MakeRange, tt.ExpandDims, tt.Broadcast)
 
 
+class Ties:
+    """Sets of values that have one encoding, joined two at a time."""
+
+    def __init__(self) -> None:
+        self._sets: dict[Value, list[Value]] = {}
+
+    def of(self, value: Value) -> list[Value]:
+        """The set of a value; every one of its values gives the same object."""
+        return self._sets.get(value) or self._sets.setdefault(value, [value])
+
+    def join(self, a: Value, b: Value) -> None:
+        """What has the encoding of `a` has that of `b`, too."""
+        one, other = self.of(a), self.of(b)
+        if one is not other:
+            joined = [*one, *other]
+            self._sets.update(dict.fromkeys(joined, joined))
+
+
 def _with_one_encoding(function: tt.Func) -> Ties:
-    """What a loop carries and its result; block pointers made of one another and what is loaded through them."""
-    ties = tied_block_pointers(function)
+    """What a loop carries and its result; a block pointer, which no loop hands on here, and what is loaded by it."""
+    ties = Ties()
     for op in function.walk():
         if isinstance(op, tt.Load) and is_block_pointer(op.ptr.type):
             ties.join(op.ptr, op.result)
