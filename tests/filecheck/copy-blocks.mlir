@@ -56,4 +56,19 @@ tt.func public @product(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f32>, %n
   tt.descriptor_store %dc[%i, %j], %sum : !tt.tensordesc<tensor<64x64xf32>>, tensor<64x64xf32>
   tt.return
 }
+// A block that memory is combined with goes the way of one that is stored.
+// CHECK-LABEL: @added
+// CHECK: %[[HERE:.*]] = ttg.local_alloc
+// CHECK: ttg.local_store %x, %[[HERE]]
+// CHECK-NEXT: ttng.fence_async_shared
+// CHECK-NEXT: gpu.barrier
+// CHECK-NEXT: ttng.async_tma_reduce add, %{{.*}}[%i, %i] %[[HERE]]
+// CHECK-NEXT: ttng.async_tma_store_wait
+tt.func public @added(%d: !tt.ptr<f32>, %n: i64, %i: i32, %by: f32) {
+  %x = tt.splat %by : f32 -> tensor<64x64xf32>
+  %one = arith.constant 1 : i64
+  %dd = ttng.tensor_map %d, [%n, %n], [%n, %one] : <f32>, <tensor<64x64xf32>>
+  tt.descriptor_reduce add, %dd[%i, %i], %x : !tt.tensordesc<tensor<64x64xf32>>, tensor<64x64xf32>
+  tt.return
+}
 }

@@ -100,4 +100,21 @@ tt.func public @anywhere(%x: !tt.ptr<f16>, %y: !tt.ptr<f16>, %m: i32, %s: i64, %
   tt.descriptor_store %dy[%i, %j], %v : !tt.tensordesc<tensor<64x64xf16>>, tensor<64x64xf16>
   tt.return
 }
+
+// What is added to is described, where the program does not store there, too: the engine would not wait.
+// CHECK: tt.func public @added
+// CHECK: %[[Y:.*]] = ttng.tensor_map %y, [{{.*}}] apart [%z] : <f32>
+// CHECK-NOT: ttng.tensor_map
+// CHECK: tt.descriptor_reduce add, %[[Y]][%i, %i], %v
+// CHECK: tt.descriptor_store %dz[%i, %i], %v
+// CHECK: tt.descriptor_reduce add, %dz[%i, %i], %v
+tt.func public @added(%y: !tt.ptr<f32>, %z: !tt.ptr<f32>, %m: i32, %s: i64, %i: i32 {tt.divisibility = 16 : i32}, %v: tensor<64x64xf32>) {
+  %one = arith.constant 1 : i64
+  %dy = tt.make_tensor_descriptor %y, [%m, %m], [%s, %one] : <f32>, <tensor<64x64xf32>>
+  %dz = tt.make_tensor_descriptor %z, [%m, %m], [%s, %one] : <f32>, <tensor<64x64xf32>>
+  tt.descriptor_reduce add, %dy[%i, %i], %v : !tt.tensordesc<tensor<64x64xf32>>, tensor<64x64xf32>
+  tt.descriptor_store %dz[%i, %i], %v : !tt.tensordesc<tensor<64x64xf32>>, tensor<64x64xf32>
+  tt.descriptor_reduce add, %dz[%i, %i], %v : !tt.tensordesc<tensor<64x64xf32>>, tensor<64x64xf32>
+  tt.return
+}
 }

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mltriton.targets.nvidia.tensor_maps import Evaluated
+from mltriton.targets.nvidia.tensor_maps import Evaluated, data_type
 
 from .memory import Array, EmulationError
 from .text import Instruction
@@ -217,10 +217,42 @@ def _in(t: Threads, i: Instruction, thread: int) -> None:
 def _out(t: Threads, i: Instruction, thread: int) -> None:
     target, source = i.operands
     found, addresses, inside = _box(t, target, thread, written=True)
+    update = _update_of(i, found) if "reduce" in i.opcode else None
     here = _shared(found, int(t.address(source)[thread]))
 
     def complete() -> None:
         data = t.memory.read(here[inside], found.element_bytes)
+        if update is not None:
+            data = update(t.memory.read(addresses[inside].astype(np.uint64), found.element_bytes), data)
         t.memory.write(addresses[inside].astype(np.uint64), data)
 
     t.engine.leaving[thread].append(complete)
+
+
+# Elements by CUtensorMapDataType.
+_ELEMENTS = {
+    0: "u1", 1: "u2", 2: "u4", 3: "i4", 4: "u8", 5: "i8", 6: "f2", 7: "f4", 9: "bf16",
+}  # fmt: skip
+_UPDATES: dict[str, Callable[[Array, Array], Array]] = {
+    "add": np.add, "min": np.minimum, "max": np.maximum,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+}  # fmt: skip
+
+
+def _update_of(i: Instruction, found: Evaluated) -> Callable[[Array, Array], Array]:
+    """What `cp.reduce` does with the bytes of elements that are there and those of others."""
+    kind = _ELEMENTS[data_type(found.element_bytes, found.combined)]
+    name = next(part for part in i.opcode if part in _UPDATES)
+    if name != "add" and kind[0] in "fb":
+        raise EmulationError(f"{name} of {kind}")
+
+    def update(old: Array, new: Array) -> Array:
+        if kind == "bf16":
+            wide = [np.ascontiguousarray(x).view("u2").astype("u4") << 16 for x in (old, new)]
+            total = (wide[0].view("f4") + wide[1].view("f4")).view("u4")
+            rounded = (total + 0x7FFF + ((total >> 16) & 1)) >> 16
+            return rounded.astype("u2").view(np.uint8).reshape(new.shape)
+        a, b = (np.ascontiguousarray(x).view(kind) for x in (old, new))
+        return _UPDATES[name](a, b).view(np.uint8).reshape(new.shape)
+
+    return update

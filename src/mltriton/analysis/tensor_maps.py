@@ -118,6 +118,8 @@ class TensorMaps:
         self._check_alignment(place)
         if isinstance(op, tt.Store | tt.DescriptorStore):
             self._check_row_end(place.tensor)
+        if isinstance(op, tt.DescriptorReduce) and block.element not in self.limits.updates.get(op.kind, ()):
+            raise NotRegular(f"the engine has no update {op.kind} of {block.element}")
         original = self.added.get(op, op)
         apart = self._check_order(original)
         self._check_size(original, block)
@@ -229,8 +231,8 @@ class TensorMaps:
             raise NotRegular(found, "Pad the rows.")
 
     def _check_order(self, op: Access) -> tuple[Value, ...]:
-        """Nothing else may access the memory, but a load in front of a store that both happen once. Gives the
-        parameters that may be the same array as far as the program shows.
+        """Nothing else may access the memory, but a load in front of a store that both happen once, and writes of the
+        same kind. Gives the parameters that may be the same array as far as the program shows.
         """
         if waits_for_programs(self.function):
             raise NotRegular(
@@ -242,9 +244,11 @@ class TensorMaps:
                 load, write = (other, op) if isinstance(other, GLOBAL_READS) else (op, other)
                 if self._in_order(load, write) or _elsewhere(load, write) or not may_alias(load, write):
                     continue
-                if not through_other_parameter(load, write):
-                    raise NotRegular("the program may load what it stores", "Store to another array.")
-                apart.add(cast(Value, argument_of(pointer_of(other))))
+            elif others is GLOBAL_WRITES or _update_of(other) == _update_of(op) or not may_alias(other, op):
+                continue
+            if not through_other_parameter(other, op):
+                raise NotRegular("the program may load, or update, what it stores", "Store to another array.")
+            apart.add(cast(Value, argument_of(pointer_of(other))))
         return tuple(argument for argument in self.function.body.block.arguments if argument in apart)
 
     def _in_order(self, load: Operation, write: Operation) -> bool:
@@ -354,6 +358,13 @@ def _elsewhere(load: Operation, write: Operation) -> bool:
     """
     a, b = _indices(load), _indices(write)
     return a is not None and b is not None and a != b and through_other_parameter(load, write)
+
+
+def _update_of(op: Operation) -> str:
+    """What becomes of memory that an operation writes or reads: the kind of an update, else the operation's."""
+    if isinstance(op, tt.DescriptorReduce):
+        return op.kind
+    return "store" if isinstance(op, tt.Store | tt.DescriptorStore) else op.name
 
 
 def _indices(op: Operation) -> list[Polynomial] | None:

@@ -19,7 +19,7 @@ from mltriton.dialects.tt.blocks import verify_shape_and_strides
 from mltriton.dialects.tt.compute import Dot
 from mltriton.ir.attributes import Attribute
 from mltriton.ir.checks import descriptor, memory, pointer, require, require_type, require_types, scalars, types_of
-from mltriton.ir.definition import boolean, integer, operand, optional, variadic
+from mltriton.ir.definition import boolean, enum, integer, operand, optional, variadic
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.reaching import reached
 from mltriton.ir.rejection import reject
@@ -192,6 +192,15 @@ class AsyncTMACopyLocalToGlobal(_Effect, name="ttng.async_tma_copy_local_to_glob
     def verify(self) -> None:
         _copy(self, self.desc, self.indices, self.source)
         _predicate(self, self.pred)
+
+
+class AsyncTMAReduce(AsyncTMACopyLocalToGlobal, name="ttng.async_tma_reduce"):
+    """`ttng.async_tma_reduce add, %desc[%indices] %source`: as `async_tma_copy_local_to_global`, but each element of
+    the tensor is combined with the block's, as by `tt.descriptor_reduce`.
+    """
+
+    syntax = "$kind `,` $desc `[` $indices `]` $source (`,` $pred^)? attr-dict `:` type($desc) `,` type($source)"
+    kind = enum("descriptor_reduce")
 
 
 class AsyncTMAStoreWait(_Effect, name="ttng.async_tma_store_wait", reads=True, writes=True):

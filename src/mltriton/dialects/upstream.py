@@ -143,16 +143,6 @@ class DescriptorScatter(Operation, name="tt.descriptor_scatter", writes=True):
     source = operand()
 
 
-class DescriptorReduce(Operation, name="tt.descriptor_reduce", writes=True):
-    """`tt.descriptor_reduce add, %d[%i, %j], %x : ...`."""
-
-    syntax = "$kind `,` $desc `[` $indices `]` `,` $source attr-dict `:` type($desc) `,` type($source)"
-    kind = enum("descriptor_reduce")
-    desc = operand()
-    indices = variadic()
-    source = operand()
-
-
 class Poison(Operation, name="ub.poison", pure=True):
     """`ub.poison : tensor<64xf32>`: any value."""
 

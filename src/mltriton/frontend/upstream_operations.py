@@ -175,10 +175,6 @@ def _scatter(op: upstream.DescriptorScatter) -> object:
     return _descriptor(op.desc).scatter(_value(op.source), _value(op.rows), _value(op.column))
 
 
-def _update(op: upstream.DescriptorReduce) -> object:
-    return getattr(_descriptor(op.desc), f"atomic_{op.kind}")(_values(op.indices), _value(op.source))
-
-
 def _poison(op: upstream.Poison) -> object:
     kind = dtype_of(op.results[0].type)
     return full(kind.shape, 0, kind.scalar)
@@ -208,7 +204,6 @@ RULES: Mapping[type[Operation], Rule] = {
     upstream.ApproxDivF: lambda op: truediv(_value(op.lhs), _value(op.rhs)),
     upstream.DescriptorGather: _gather,
     upstream.DescriptorScatter: _scatter,
-    upstream.DescriptorReduce: _update,
     upstream.Poison: _poison,
     upstream.WorkgroupBarrier: lambda op: debug_barrier(),
     upstream.GridDependencyWait: _wait_for_launches,

@@ -201,7 +201,7 @@ ENUMS: dict[str, Enum] = {
     "precision": _numbered(32, 0, "tf32", "tf32x3", "ieee", "bf16x3", "bf16x6"),
     "rounding": _numbered(32, 0, "rtz", "rtne"),
     "scale_format": _numbered(32, 0, "e4m3", "e5m2", "e2m3", "e3m2", "e2m1", "bf16", "fp16"),
-    "descriptor_reduce": _numbered(32, 1, "add", "min", "max", "inc", "dec", "and", "or", "xor"),
+    "descriptor_reduce": _numbered(32, 1, "add", "min", "max", "inc", "dec", "and", "or", "xor", "umin", "umax"),
     "tile_layout": _numbered(32, 0, "row", "column"),
     "tiling": _numbered(32, 0, "square", "horizontal", "vertical"),
 }

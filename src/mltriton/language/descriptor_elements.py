@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mltriton.dialects import tt
 from mltriton.errors import DescriptorError, ShapeMismatchError, TypeMismatchError
-from mltriton.language import atomics, types
+from mltriton.language import types
 from mltriton.language.arithmetic import add, bitwise_and, mul
-from mltriton.language.building import builtin
+from mltriton.language.atomics import KINDS
+from mltriton.language.building import builtin, current
 from mltriton.language.casting import cast
 from mltriton.language.comparison import greater_equal, less_than
 from mltriton.language.creation import arange
 from mltriton.language.indexing import along
-from mltriton.language.memory import load, store
-from mltriton.language.semantic import broadcast_to, expand_dims, integer_scalar, sequence, splat, to_tensor
+from mltriton.language.memory import check_writable, load, store
+from mltriton.language.semantic import broadcast_to, expand_dims, integer_scalar, sequence, splat, stored_as, to_tensor
 from mltriton.language.tensor import tensor, tensor_descriptor
 from mltriton.language.types import dtype
 
@@ -62,11 +64,11 @@ def update(descriptor: tensor_descriptor, kind: str, offsets: Sequence[object], 
         raise DescriptorError(
             f"expected {len(shape)} offsets, but got {len(starts)}", expected=str(len(shape)), found=str(len(starts))
         )
-    indices = [
-        along(_counted(start, size), dim, shape) for dim, (start, size) in enumerate(zip(starts, shape, strict=True))
-    ]
-    pointers, inside = _elements(descriptor, indices)
-    getattr(atomics, f"atomic_{kind}")(pointers, given, inside)
+    check_writable(descriptor.base, f"a descriptor's atomic_{kind}")
+    indices = [integer_scalar(start, types.int32, "the offsets").handle for start in starts]
+    kinds = KINDS[kind]
+    kind = kinds.unsigned if element.is_int_unsigned() else kinds.signed  # an addition's name is the same for floats
+    current().create(tt.DescriptorReduce, descriptor.handle, stored_as(given, element).handle, indices, kind=kind)
 
 
 def _check_shape(value: tensor, shape: tuple[int, ...], what: str) -> None:

@@ -36,6 +36,7 @@ PASSES: dict[str, str] = {
     "copy-blocks": "mltriton.passes.ttg.copy_blocks:CopyBlocks",
     "normalize-block-pointers": "mltriton.passes.tt.normalize_block_pointers:NormalizeBlockPointers",
     "rewrite-tensor-pointers": "mltriton.passes.tt.rewrite_tensor_pointers:RewriteTensorPointers",
+    "rewrite-descriptor-reduces": "mltriton.passes.tt.rewrite_descriptor_reduces:RewriteDescriptorReduces",
     "merge-k-steps": "mltriton.passes.warp.merge_k_steps:MergeKSteps",
     "check-accesses": "mltriton.passes.tt.check_accesses:CheckAccesses",
     "check-warp-level": "mltriton.passes.tt.check_warp_level:CheckWarpLevel",
@@ -80,6 +81,7 @@ CONCERNS: dict[str, frozenset[str]] = {
     "check-warp-level": frozenset({WARP_LEVEL}),
     "lower-cross-warp": frozenset({WARP_LEVEL}),
     "serialize-warps": frozenset({WARP_LEVEL}),
+    "rewrite-descriptor-reduces": frozenset({"tt.descriptor_reduce"}),
     "merge-k-steps": frozenset({"tt.dot"}),
     "convert-dot-operands": frozenset({"tt.dot", "tt.reduce"}),  # sums of products become products
     "flush-powers": frozenset({"math.exp", "math.exp2"}),

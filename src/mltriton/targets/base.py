@@ -279,7 +279,8 @@ class TensorCopies(NamedTuple):
     dimensions; bases, strides and what is stored of a row are multiples of `alignment` bytes. A block lies there by
     `layout(shape, element_bytes)` (None: as it is; `ValueError`: it cannot be moved). What goes into no dot is copied
     so from `least_bytes` on (`least_ahead` in loops of dots), up to `most_bytes` for all such of a program, where dots
-    are beside it or it need not be `beside_products`; all blocks of a program have up to `all_bytes`.
+    are beside it or it need not be `beside_products`; all blocks of a program have up to `all_bytes`. `updates`: the
+    atomic updates that it does with blocks, as `tt.descriptor_reduce` names them, and of which elements.
 
     It takes a cycle for a row of at most `row_bytes`; meanwhile matrix units do `products` of elements of a byte. While
     all multiprocessors ask for blocks, these come after `latency` cycles.
@@ -296,6 +297,7 @@ class TensorCopies(NamedTuple):
     row_bytes: int = 128
     products: int = 4096
     latency: int = 1536
+    updates: Mapping[str, tuple[Type, ...]] = {}
 
 
 class RegisterMode(NamedTuple):

@@ -11,9 +11,9 @@ from mltriton.ir.constants import splat_of
 from mltriton.ir.definition import enum, integers, operand, variadic
 from mltriton.ir.operation import ALIKE, Operation, Value
 from mltriton.ir.rejection import reject
-from mltriton.ir.types import I32, I64, TensorDescType, TensorType, Type
+from mltriton.ir.types import I32, I64, FloatType, TensorDescType, TensorType, Type, element_type
 
-__all__ = ["Advance", "DescriptorLoad", "DescriptorStore", "MakeTensorDesc", "MakeTensorPtr"]
+__all__ = ["Advance", "DescriptorLoad", "DescriptorReduce", "DescriptorStore", "MakeTensorDesc", "MakeTensorPtr"]
 
 
 class MakeTensorPtr(Operation, name="tt.make_tensor_ptr", pure=True, encodings=ALIKE):
@@ -116,6 +116,33 @@ class DescriptorStore(Operation, name="tt.descriptor_store", writes=True, encodi
 
     def verify(self) -> None:
         verify_descriptor_access(self, self.desc, self.indices, tensor(self, "the value", self.value))
+
+
+# Atomic updates of a descriptor's blocks, as `tt.atomic_rmw` names those of integers; "add" is also of floats.
+REDUCTIONS = ("add", "min", "max", "umin", "umax", "and", "or", "xor")
+
+
+class DescriptorReduce(DescriptorStore, name="tt.descriptor_reduce"):
+    """`tt.descriptor_reduce add, %desc[%indices], %value`: each element is combined with that of the tensor by a
+    relaxed atomic update, which orders nothing; elements outside the tensor are dropped.
+    """
+
+    old_names = ("tt.experimental_descriptor_reduce",)
+    syntax = "$kind `,` $desc `[` $indices `]` `,` $value attr-dict `:` type($desc) `,` type($value)"
+    kind = enum("descriptor_reduce")
+
+    def verify(self) -> None:
+        super().verify()
+        require(self, self.kind in REDUCTIONS, "no such update of a block", ", ".join(REDUCTIONS), self.kind)
+        element = tensor(self, "the value", self.value).element
+        floats = isinstance(element, FloatType)
+        require(self, self.kind == "add" or not floats, f"{self.kind} does not work on these elements", found=element)
+
+    @property
+    def update(self) -> str:
+        """The update of each element, as `tt.atomic_rmw` names it."""
+        floats = isinstance(element_type(self.value.type), FloatType)
+        return "fadd" if floats else self.kind
 
 
 def verify_shape_and_strides(

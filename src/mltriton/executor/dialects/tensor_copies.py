@@ -12,14 +12,14 @@ import numpy as np
 from mltriton.dialects import ttng
 from mltriton.executor.blocks import TensorView
 from mltriton.executor.code import BLOCKED, Handler, Stop, Table
-from mltriton.executor.dialects.tt_memory import load_block, store_block
+from mltriton.executor.dialects.tt_memory import load_block, store_block, updates_of
 from mltriton.executor.dialects.ttg import access
 from mltriton.executor.engine import Barrier
 from mltriton.executor.faults import InvalidOperation, NoTensorMap
 from mltriton.executor.machine import Warp
 from mltriton.executor.shared import SharedView
 from mltriton.executor.values import Array
-from mltriton.ir.types import TensorDescType, byte_width
+from mltriton.ir.types import TensorDescType, TensorType, byte_width
 
 _WHOLE = 16  # bytes that the engine writes at a time
 
@@ -136,17 +136,34 @@ def copy_in(op: ttng.AsyncTMACopyGlobalToLocal) -> Handler:
 def copy_out(op: ttng.AsyncTMACopyLocalToGlobal) -> Handler:
     """Write now; shared memory is free when that is waited for."""
     block, rank = cast(TensorDescType, op.desc.type).block, len(op.indices)
-    width = byte_width(block.element)
 
     def call(warp: Warp, view: TensorView, *rest: Array) -> None:
-        if view.shape[-1] * width % _WHOLE:
-            raise NoTensorMap("a tensor map to store through whose rows end inside of 16 bytes, which no launch makes")
+        _check_row_end(view, block)
         indices, here = rest[:rank], cast(SharedView, rest[rank])
         if _holds(rest[rank + 1 :]):
             values = here.send(access(warp, op)).reshape(block.shape)
             store_block(warp, view.moved(indices), values, block.element, tuple(range(rank)))
 
     return call
+
+
+def reduce(op: ttng.AsyncTMAReduce) -> Handler:
+    """Combine now; shared memory is free when that is waited for."""
+    block, rank = cast(TensorDescType, op.desc.type).block, len(op.indices)
+    update = updates_of(block, op.kind)
+
+    def call(warp: Warp, view: TensorView, *rest: Array) -> None:
+        indices, here = rest[:rank], cast(SharedView, rest[rank])
+        _check_row_end(view, block)
+        if _holds(rest[rank + 1 :]):
+            update(warp, view.moved(indices), here.send(access(warp, op)).reshape(block.shape))
+
+    return call
+
+
+def _check_row_end(view: TensorView, block: TensorType) -> None:
+    if view.shape[-1] * byte_width(block.element) % _WHOLE:
+        raise NoTensorMap("a tensor map to store through whose rows end inside of 16 bytes, which no launch makes")
 
 
 def store_wait(op: ttng.AsyncTMAStoreWait) -> Handler:
@@ -176,5 +193,6 @@ TABLE: Table = {
     ttng.WaitBarrier: wait_barrier,
     ttng.AsyncTMACopyGlobalToLocal: copy_in,
     ttng.AsyncTMACopyLocalToGlobal: copy_out,
+    ttng.AsyncTMAReduce: reduce,
     ttng.AsyncTMAStoreWait: store_wait,
 }

@@ -134,6 +134,26 @@ def descriptor_store(op: tt.DescriptorStore) -> Handler:
     return call
 
 
+def descriptor_reduce(op: tt.DescriptorReduce) -> Handler:
+    """Each element inside the tensor is combined with the block's."""
+    value = cast(TensorType, op.value.type)
+    block = TensorType(_described(op.desc, value), value.element)
+    update = updates_of(block, op.kind)
+    return lambda warp, view, values, *indices: update(warp, view.moved(indices), values.reshape(block.shape))
+
+
+def updates_of(block: TensorType, kind: str) -> Callable[[Warp, TensorView, Array], None]:
+    """What combines the elements of a block, which stands where the view does, with others, inside the tensor."""
+    shape, element, dimensions = block.shape, block.element, tuple(range(block.rank))
+    update = _rounded(UPDATES[kind], element)
+
+    def call(warp: Warp, view: TensorView, values: Array) -> None:
+        places = view.addresses(shape, byte_width(element))
+        in_order(warp, element, update, places, view.inside(shape, dimensions), values)
+
+    return call
+
+
 def _described(desc: Value, block: TensorType) -> tuple[int, ...]:
     """The block's shape with the descriptor's rank.
 
@@ -235,6 +255,7 @@ TABLE: Table = {
     tt.MakeTensorDesc: make_tensor_desc,
     tt.DescriptorLoad: descriptor_load,
     tt.DescriptorStore: descriptor_store,
+    tt.DescriptorReduce: descriptor_reduce,
     tt.AtomicRMW: atomic_rmw,
     tt.AtomicCAS: atomic_cas,
 }

@@ -29,6 +29,7 @@ UNDER_WAY: dict[type[Operation], type[_Wait]] = {
     ttg.AsyncCopyGlobalToLocal: ttg.AsyncWait,
     ttng.WarpGroupDot: ttng.WarpGroupDotWait,
     ttng.AsyncTMACopyLocalToGlobal: ttng.AsyncTMAStoreWait,
+    ttng.AsyncTMAReduce: ttng.AsyncTMAStoreWait,
 }
 ALIGNMENT, COPIED_ALIGNMENT, SWIZZLED_ALIGNMENT = 64, 128, 1024  # bytes; what is swizzled repeats after 1024
 _ENGINE = (ttng.AsyncTMACopyGlobalToLocal, ttng.AsyncTMACopyLocalToGlobal)  # Who reads comes after what it waited for.

@@ -98,7 +98,11 @@ def _through(op: Access, place: Place, described: Value) -> None:
     indices = [index.emit(builder, I32) for index in place.indices]
     if isinstance(op, tt.Store | tt.DescriptorStore):
         value = builder.emit(tt.Trans, op.value, order=_TURNED) if place.turned else op.value
-        builder.create(tt.DescriptorStore, described, value, indices)
+        kind = op.kind if isinstance(op, tt.DescriptorReduce) else None
+        if kind is None:
+            builder.create(tt.DescriptorStore, described, value, indices)
+        else:
+            builder.create(tt.DescriptorReduce, described, value, indices, kind=kind)
     else:
         block = cast(TensorType, op.result.type)
         block = block.with_shape(block.shape[::-1]) if place.turned else block

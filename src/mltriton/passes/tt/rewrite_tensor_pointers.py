@@ -144,6 +144,17 @@ def descriptor_store(builder: Builder, op: tt.DescriptorStore) -> Sequence[Value
     return _store(builder, op, op.value, _at_descriptor(op.desc, op.indices, op.value.type)[0])
 
 
+def descriptor_reduce(builder: Builder, op: tt.DescriptorReduce) -> Sequence[Value] | None:
+    """Atomic updates of a block through a descriptor."""
+    if isinstance(op.desc.defining_op, ttng.TensorMap):
+        return None
+    access, _ = _at_descriptor(op.desc, op.indices, op.value.type)
+    indices = access.indices(builder)
+    mask, pointers = access.mask(builder, indices), access.pointers(builder, indices)
+    builder.create(tt.AtomicRMW, pointers, op.value, mask, kind=op.update, sem="relaxed", scope="gpu")
+    return []
+
+
 def _store(builder: Builder, op: tt.Store | tt.DescriptorStore, value: Value, access: _Access) -> Sequence[Value]:
     indices = access.indices(builder)
     mask, pointers = access.mask(builder, indices), access.pointers(builder, indices)
@@ -158,4 +169,5 @@ PATTERNS: Patterns = {
     tt.Store: store,
     tt.DescriptorLoad: descriptor_load,
     tt.DescriptorStore: descriptor_store,
+    tt.DescriptorReduce: descriptor_reduce,
 }

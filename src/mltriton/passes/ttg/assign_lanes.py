@@ -151,6 +151,7 @@ RULES: RuleTable = {
     tt.DescriptorLoad: load,
     tt.Store: store,
     tt.DescriptorStore: store,
+    tt.DescriptorReduce: store,
     tt.Dot: dot,
     ttg.ConvertLayout: convert,
 }

@@ -1,9 +1,9 @@
 """copy-blocks: blocks of tensors that the launch describes are copied through shared memory by an engine.
 
 Level: ttg, after `pipeline-loads`. Takes any program and changes it in place: a `tt.descriptor_load` or
-`tt.descriptor_store` through a `ttng.tensor_map` becomes a copy to or from a block in shared memory, with a barrier
-that says when it has come, and a load or store of that block. Guarantees: no such access is left; a block in shared
-memory is written only after the engine and all warps are done with it.
+`tt.descriptor_store` (`tt.descriptor_reduce`) through a `ttng.tensor_map` becomes a copy to or from a block in shared
+memory, with a barrier that says when it has come, and a load or store of that block. Guarantees: no such access is
+left; a block in shared memory is written only after the engine and all warps are done with it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,10 @@ def _store(op: tt.DescriptorStore, spec: TargetSpec) -> None:
     builder.create(ttg.LocalStore, op.value, here)
     builder.create(ttng.FenceAsyncShared)
     builder.create(gpu.Barrier)
-    builder.create(ttng.AsyncTMACopyLocalToGlobal, op.desc, op.indices, here, None)
+    if isinstance(op, tt.DescriptorReduce):
+        builder.create(ttng.AsyncTMAReduce, op.desc, op.indices, here, None, kind=op.kind)
+    else:
+        builder.create(ttng.AsyncTMACopyLocalToGlobal, op.desc, op.indices, here, None)
     builder.create(ttng.AsyncTMAStoreWait)
     op.erase()
 

@@ -82,7 +82,7 @@ def by_first_warp(d: Distributor, op: Operation, operands: list[Value]) -> Seque
 
 
 _BARRIERS = (ttng.InitBarrier, ttng.InvalBarrier, ttng.BarrierExpect)
-_COPIES = (ttng.AsyncTMACopyGlobalToLocal, ttng.AsyncTMACopyLocalToGlobal)
+_COPIES = (ttng.AsyncTMACopyGlobalToLocal, ttng.AsyncTMACopyLocalToGlobal, ttng.AsyncTMAReduce)
 
 RULES: RuleTable = {
     **dict.fromkeys((*_BARRIERS, *_COPIES), by_first_warp),

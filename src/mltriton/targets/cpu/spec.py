@@ -10,7 +10,7 @@ from mltriton.targets.base import IndirectDot, MicroKernel, Storage, TargetSpec
 from mltriton.targets.cpu.features import FEATURES, CpuFeatures, host
 
 PIPELINE = (
-    "inline,canonicalize,cse,combine,reorder-broadcast,"
+    "inline,rewrite-descriptor-reduces,canonicalize,cse,combine,reorder-broadcast,"
     "normalize-block-pointers,split-uniform-increments,canonicalize,cse,licm,dce,flush-powers,fuse-exponents,check-warp-level",
     "assign-layouts,cse,verify-encodings",
     "distribute-to-warps,lower-cross-warp,merge-k-steps,convert-dot-operands,serialize-warps,"

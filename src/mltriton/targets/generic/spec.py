@@ -24,7 +24,7 @@ GENERIC = TargetSpec(
     register_modes=(RegisterMode(128, 64), RegisterMode(256, 32)),
     shared_bytes=128 * 1024,
     pipeline=(
-        "inline,canonicalize,cse,combine,reorder-broadcast,"
+        "inline,rewrite-descriptor-reduces,canonicalize,cse,combine,reorder-broadcast,"
         "normalize-block-pointers,canonicalize,cse,licm,dce,check-warp-level",
         "assign-layouts,cse,verify-encodings",
         "distribute-to-warps,lower-cross-warp,canonicalize,cse,licm,dce,verify-encodings",

@@ -5,7 +5,7 @@ Level: data, made from `devices.py`.
 
 from __future__ import annotations
 
-from mltriton.ir.types import BF16, F8E4M3, F8E5M2, F16, F32, F64, I8, Type
+from mltriton.ir.types import BF16, F8E4M3, F8E5M2, F16, F32, F64, I8, I32, I64, Type
 from mltriton.layouts.nvidia import mma_sync, wgmma
 from mltriton.layouts.shared import copied
 from mltriton.targets.base import (
@@ -41,6 +41,11 @@ DEPTHS_OF_FP8: dict[Type, int] = {F8E4M3: 32, F8E5M2: 32}
 # What groups of four warps multiply, and the operands of which K lies along lines of memory.
 K_MAJOR = {F16: (), BF16: (), F32: (1,), I8: (0, 1), F8E4M3: (0, 1), F8E5M2: (0, 1)}
 PARTS: dict[Type, int] = {F32: 2}  # summands of an operand that may not be rounded to TF32
+# What the engine combines blocks in memory with.
+UPDATES: dict[str, tuple[Type, ...]] = {
+    "add": (I32, I64, F32, F16, BF16),
+    **dict.fromkeys(("min", "max", "umin", "umax", "and", "or", "xor"), (I32, I64)),
+}
 
 
 def spec(variant: str) -> TargetSpec:
@@ -60,7 +65,7 @@ def spec(variant: str) -> TargetSpec:
         shared_bytes=of.shared_bytes,
         multiprocessor=Multiprocessor(of.all_shared_bytes, RESERVED_BYTES, of.all_registers, number=of.multiprocessors),
         copy_bytes=COPY_BYTES,
-        tensor_copies=TensorCopies(copied) if of.tensor_copies else None,
+        tensor_copies=TensorCopies(copied, updates=UPDATES) if of.tensor_copies else None,
         warp_groups=WarpGroups(4, of.all_registers, of.registers) if of.warp_groups else None,
         swizzles=True,
         repeats_loads=True,

@@ -18,7 +18,7 @@ from mltriton.errors import BackendError
 from mltriton.ir.module import Module as IRModule
 from mltriton.ir.operation import BlockArgument, Operation
 from mltriton.ir.operation import Value as IRValue
-from mltriton.ir.types import IntegerType, MemDescType, TensorDescType, byte_width
+from mltriton.ir.types import FloatType, IntegerType, MemDescType, TensorDescType, byte_width
 from mltriton.layouts.shared import GROUP_BYTES, MOST_COPIED, NvmmaSharedEncoding
 from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import I32, Value, constant
@@ -76,12 +76,15 @@ def _pieces(shape: Sequence[int], box: Sequence[int], width: int) -> Iterator[tu
 
 
 class Parameter(NamedTuple):
-    """A tensor map as a parameter: one for each size and swizzle of its boxes, and for each direction of copies."""
+    """A tensor map as a parameter: one for each size and swizzle of its boxes, for each direction of copies, and for
+    what its elements are combined as.
+    """
 
     op: Operation
     box: tuple[int, ...]
     swizzle: int
     stored: bool
+    combined: int | None
 
 
 def parameters(module: IRModule) -> tuple[Parameter, ...]:
@@ -94,7 +97,19 @@ def _parameter(op: Copy) -> Parameter:
     if not isinstance(maker, ttng.TensorMap):
         raise BackendError("a tensor copy needs a descriptor that the launch makes", found=str(op.desc.type))
     boxes = boxes_of(_memory(op), len(op.indices))
-    return Parameter(maker, boxes.box, boxes.swizzle, isinstance(op, ttng.AsyncTMACopyLocalToGlobal))
+    stored = isinstance(op, ttng.AsyncTMACopyLocalToGlobal)
+    return Parameter(maker, boxes.box, boxes.swizzle, stored, _combined(op))
+
+
+def _combined(op: Copy) -> int | None:
+    """The data type of what is combined with a tensor's elements: maps of copies need none."""
+    if not isinstance(op, ttng.AsyncTMAReduce):
+        return None
+    element = _memory(op).element
+    if isinstance(element, FloatType):
+        return tensor_maps.FLOATS[str(element)]
+    signed = op.kind in ("min", "max")
+    return (tensor_maps.SIGNED if signed else tensor_maps.UNSIGNED)[byte_width(element)]
 
 
 def _memory(op: Copy) -> MemDescType:
@@ -121,7 +136,7 @@ def _map(parameter: Parameter) -> tensor_maps.TensorMap:
     rank = len(sizes)
     parts = made[0], tuple(made[1 : 1 + rank]), tuple(made[1 + rank : 2 * rank])
     boxes, positive = (parameter.box[::-1], parameter.swizzle), tuple(made[2 * rank :])
-    others = tuple(sorted(wide)), positive, tuple(map(_place, op.apart)), parameter.stored
+    others = tuple(sorted(wide)), positive, tuple(map(_place, op.apart)), parameter.stored, parameter.combined
     return tensor_maps.TensorMap(_place(base), width, *parts, *boxes, *others)
 
 
@@ -215,7 +230,10 @@ def _copy_in(e: Emitter, op: ttng.AsyncTMACopyGlobalToLocal) -> None:
 def _copy_out(e: Emitter, op: ttng.AsyncTMACopyLocalToGlobal) -> None:
     described, rank = _map_of(e, op), len(op.indices)
     touch(e, op.source, writes=False)
-    text = f"cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group [$1, {{{_listed(2, rank)}}}], [$0]"
+    reduces = isinstance(op, ttng.AsyncTMAReduce)
+    what, how = (".reduce", f".{op.kind.removeprefix('u')}") if reduces else ("", "")
+    text = f"cp{what}.async.bulk.tensor.{rank}d.global.shared::cta{how}.tile.bulk_group"
+    text += f" [$1, {{{_listed(2, rank)}}}], [$0]"
     for here, at in _places(e, op, op.source):
         _once(e, op, text, op.pred, here, described, *at)
     _once(e, op, "cp.async.bulk.commit_group", None)
@@ -251,6 +269,7 @@ RULES: Rules = {
     ttng.WaitBarrier: _wait,
     ttng.AsyncTMACopyGlobalToLocal: _copy_in,
     ttng.AsyncTMACopyLocalToGlobal: _copy_out,
+    ttng.AsyncTMAReduce: _copy_out,
     ttng.AsyncTMAStoreWait: _store_wait,
     ttng.FenceAsyncShared: _fence,
 }

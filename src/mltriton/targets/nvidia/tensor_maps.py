@@ -19,6 +19,7 @@ ALIGNMENT = 64  # of a map; a kernel's parameter has it too
 BASE_ALIGNMENT = 16  # bytes, and of strides
 MOST_STRIDE, MOST_SIZE = 1 << 40, 1 << 32
 UNSIGNED = {1: 0, 2: 1, 4: 2, 8: 4}  # CUtensorMapDataType by bytes: bits are copied, whatever they mean
+SIGNED, FLOATS = {4: 3, 8: 5}, {"f16": 6, "f32": 7, "bf16": 9}
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}  # CUtensorMapSwizzle by bytes
 PROMOTION = 3  # CU_TENSOR_MAP_L2_PROMOTION_L2_256B
 
@@ -46,6 +47,7 @@ class TensorMap:
     positive: tuple[Number, ...] = ()
     apart: tuple[int, ...] = ()
     stored: bool = False
+    combined: int | None = None  # CUtensorMapDataType of elements that are combined with what is there
 
     def evaluated(self, words: Sequence[int]) -> Evaluated | None:
         """The map for a launch with these words for its parameters; None where there is none."""
@@ -58,7 +60,8 @@ class TensorMap:
             return None
         if self.stored and sizes[0] * self.element_bytes % BASE_ALIGNMENT:
             return None
-        made = Evaluated(words[self.base] + shift, sizes, strides, self.box, self.element_bytes, self.swizzle)
+        parts = sizes, strides, self.box, self.element_bytes, self.swizzle, self.combined
+        made = Evaluated(words[self.base] + shift, *parts)
         return made if made.is_legal else None
 
     def _value(self, number: Number, words: Sequence[int]) -> int:
@@ -75,7 +78,7 @@ class TensorMap:
         words = [*self.apart, *(word for number in numbers for word in self._words(number))]
         boxes = (*self.box, *(0,) * (5 - len(self.box)))
         counts = (len(self.positive), len(self.apart), self.element_bytes * self.stored)
-        head = (self.base, UNSIGNED[self.element_bytes], len(self.box), SWIZZLES[self.swizzle], *counts)
+        head = (self.base, data_type(self.element_bytes, self.combined), len(self.box), SWIZZLES[self.swizzle], *counts)
         return struct.pack(f"<12I{len(words)}q", *head, *boxes, *words)
 
     def _words(self, number: Number) -> list[int]:
@@ -98,6 +101,7 @@ class Evaluated:
     box: tuple[int, ...]
     element_bytes: int
     swizzle: int
+    combined: int | None = None
 
     @property
     def is_legal(self) -> bool:
@@ -113,8 +117,13 @@ class Evaluated:
         sizes, strides = (ctypes.c_uint64 * rank)(*self.sizes), (ctypes.c_uint64 * rank)(*self.strides, 0)
         box, ones = (ctypes.c_uint32 * rank)(*self.box), (ctypes.c_uint32 * rank)(*(1,) * rank)
         how = (0, SWIZZLES[self.swizzle], PROMOTION, 0)  # not interleaved; elements outside are 0
-        kind, base = UNSIGNED[self.element_bytes], ctypes.c_void_p(self.base)
+        kind, base = data_type(self.element_bytes, self.combined), ctypes.c_void_p(self.base)
         return None if encode(made, kind, rank, base, sizes, strides, box, ones, *how) else made
+
+
+def data_type(element_bytes: int, combined: int | None) -> int:
+    """The CUtensorMapDataType of a map's elements."""
+    return UNSIGNED[element_bytes] if combined is None else combined
 
 
 def from_json(values: Sequence[Mapping[str, Any]]) -> tuple[TensorMap, ...]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mltriton.ir.types import Type
 
 PIPELINE = (
-    "inline,canonicalize,cse,fold-batches,raise-block-pointers,combine,reorder-broadcast,"
+    "inline,rewrite-descriptor-reduces,canonicalize,cse,fold-batches,raise-block-pointers,combine,reorder-broadcast,"
     "hoist-transposes,dce,fold-transposes,convert-dot-operands,canonicalize,cse,licm,dce,check-warp-level,"
     "normalize-block-pointers,canonicalize",
     "assign-layouts,cse,assign-lanes,prefetch,cse,verify-encodings",
