@@ -139,7 +139,11 @@ def descriptor_reduce(op: tt.DescriptorReduce) -> Handler:
     value = cast(TensorType, op.value.type)
     block = TensorType(_described(op.desc, value), value.element)
     update = updates_of(block, op.kind)
-    return lambda warp, view, values, *indices: update(warp, view.moved(indices), values.reshape(block.shape))
+
+    def call(warp: Warp, view: TensorView, values: Array, *indices: Array) -> None:
+        update(warp, view.moved(indices), values.reshape(block.shape))
+
+    return call
 
 
 def updates_of(block: TensorType, kind: str) -> Callable[[Warp, TensorView, Array], None]:
