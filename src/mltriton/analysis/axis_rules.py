@@ -206,11 +206,15 @@ def _quotient(op: Operation, infos: Sequence[AxisInfo]) -> AxisInfo:
 
 
 def _remainder(op: Operation, infos: Sequence[AxisInfo]) -> AxisInfo:
-    """A remainder goes on by ones within groups that do not reach the next multiple of the divisor."""
+    """A remainder goes on by ones within groups that do not reach the next multiple of the divisor, if it is of what
+    is not negative: below 0 each multiple of the divisor is the end of a group, not its beginning.
+    """
     lhs, rhs = infos
     divisor = rhs.divisibility if rhs.number is None else (divisor_of(rhs.number),) * rhs.rank
     uniform = gcds(rhs.constancy, lhs.contiguity)
     contiguity = tuple(gcd(u, d, r) for u, d, r in zip(uniform, lhs.divisibility, divisor, strict=True))
+    if isinstance(op, arith.RemSI) and not is_natural(op.lhs):
+        contiguity = (1,) * lhs.rank
     info = same_constancy(op, infos)
     return replace(info, contiguity=contiguity, divisibility=gcds(lhs.in_runs(contiguity).divisibility, divisor))
 
@@ -250,7 +254,8 @@ def _bound(op: Operation, infos: Sequence[AxisInfo]) -> AxisInfo:
 
 def is_natural(value: Value, known: dict[Value, bool] | None = None) -> bool:
     """Whether an integer cannot be negative, as far as the operations that make it show: sums and products of what is
-    not negative do not wrap. `known` remembers answers.
+    not negative do not wrap, and what a program id is divided by is not negative where it was computed, as counts of
+    blocks are. `known` remembers answers.
     """
     known = {} if known is None else known
     if value not in known:
@@ -268,11 +273,10 @@ _NATURAL = (
     arith.AddI,
     arith.MulI,
     arith.DivSI,
-    arith.RemSI,
     arith.ExtSI,
-    arith.MaxSI,
     arith.MinSI,
 )
+_COMPUTED = (arith.AddI, arith.MulI, arith.DivSI, arith.MinSI)
 RULES: dict[type[Operation], Callable[[Any, Sequence[AxisInfo]], AxisInfo]] = {
     arith.Constant: _constant,
     tt.MakeRange: _make_range,
@@ -316,4 +320,10 @@ def _is_natural(value: Value, known: dict[Value, bool]) -> bool:
         return number is not None and number >= 0
     if isinstance(op, tt.GetProgramId | tt.GetNumPrograms):
         return True
+    if isinstance(op, arith.RemSI | arith.ShRSI):
+        return is_natural(op.lhs, known)
+    if isinstance(op, arith.MaxSI | arith.AndI):
+        return any(is_natural(operand, known) for operand in op.operands)
+    if isinstance(op, arith.DivSI) and not shape_of(value.type) and isinstance(op.rhs.defining_op, _COMPUTED):
+        return is_natural(op.lhs, known)
     return isinstance(op, _NATURAL) and all(is_natural(operand, known) for operand in op.operands)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import gcd
 
+from mltriton.analysis.axis_rules import is_natural
 from mltriton.dialects import arith, math, tt
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import element_type
@@ -35,8 +36,8 @@ def _kept(name: str) -> Rule:
 
 
 def _remainder(signed: bool) -> Rule:
-    """A remainder goes on by ones within groups that do not reach the next multiple of the divisor, as axis analysis
-    says: neighbours share one division. A dividend that is a negative multiple of the divisor must not begin a group.
+    """A remainder of what is not negative goes on by ones within groups that do not reach the next multiple of the
+    divisor, as axis analysis says: neighbours share one division.
     """
 
     def rule(e: Emitter, op: arith.Binary) -> Value:
@@ -45,6 +46,8 @@ def _remainder(signed: bool) -> Rule:
             return integer_rules.remainder(e, lhs, rhs, signed)
         if (parts := _parts(e, lhs, rhs)) is not None:
             return parts[1]
+        if signed and not is_natural(op.lhs):
+            return integer_rules.remainder(e, lhs, rhs, signed)
         first = e.affine.floor(lhs, e.affine.divisor(rhs))
         rest = integer_rules.remainder(e, first, rhs, signed)
         e.affine.promise(rest, min(e.affine.divisor(first), e.affine.divisor(rhs)))

@@ -2,8 +2,8 @@
 
 Level: intrinsic. A `Form` is `Affine` (base + const + stride * lane: integers and pointers, uniform when the stride is
 0), `Uniform` (one scalar of another type) or `Vector` (a chunk). Indices of blocks are tuples of forms as well: an i32
-form says where along a dimension the lanes stand. Guarantees: sums and products wrap as the types do; an extension
-assumes that the numbers of one chunk do not wrap (docs/architecture.md, "Semantics").
+form says where along a dimension the lanes stand. Guarantees: sums and products wrap as the types do; an extension of
+i32 assumes that the numbers of one chunk do not wrap, as those of places do not (docs/architecture.md, "Semantics").
 """
 
 from __future__ import annotations
@@ -182,18 +182,22 @@ class FormArithmetic:
     def resize(self, a: Affine, type: IntegerType) -> Affine | None:
         """The same numbers in another width, signed."""
         assert isinstance(a.type, IntegerType)
-        if a.type.width < type.width and not self._is_small(a):
+        if a.type.width < type.width and not self._extends(a, a.type):
             return None
         cls = arith.ExtSI if a.type.width < type.width else arith.TruncI
         base = None if a.base is None else self.emitter.pure(cls, (a.base,), type)
         stride = self.emitter.pure(cls, (a.stride,), type) if isinstance(a.stride, Value) else a.stride
         return Affine(type, base, wrapped(a.const, a.type.width), stride)
 
-    def _is_small(self, a: Affine) -> bool:
-        """Whether the numbers of a chunk lie close together, as places in memory do."""
+    def _extends(self, a: Affine, type: IntegerType) -> bool:
+        """Whether base, constant and steps can be extended one by one: the numbers of a chunk lie close together, as
+        places in memory do, and those of less than 32 bits are known.
+        """
         if a.base is None and a.stride == 0:
             return True
-        return not is_uniform(a) and not isinstance(a.stride, Value) and abs(a.const) + 64 * abs(a.stride) < 1 << 20
+        if is_uniform(a) or isinstance(a.stride, Value) or (type.width < 32 and a.base is not None):
+            return False
+        return abs(a.const) + 64 * abs(a.stride) < 1 << min(20, type.width - 1)
 
     def _wide(self, stride: int | Value) -> int | Value:
         if isinstance(stride, int) or stride.type is I64:

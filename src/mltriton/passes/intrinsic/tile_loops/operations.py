@@ -38,6 +38,7 @@ class How(NamedTuple):
 OPERATIONS: dict[type[Operation], How] = {
     arith.Constant: How("rules:constant", cost=0),
     arith.Select: How("rules:select"),
+    arith.ExtSI: How("rules:extension"),
     **dict.fromkeys((arith.DivSI, arith.DivUI, arith.RemSI, arith.RemUI), How("rules:division", cost=8)),
     **dict.fromkeys((arith.CeilDivSI, arith.FloorDivSI), How(cost=8)),
     **dict.fromkeys((arith.DivF, arith.RemF, math.Sqrt, math.Rsqrt, tt.PreciseSqrt, tt.PreciseDivF), How(cost=5)),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from mltriton.analysis.address_uses import is_place
 from mltriton.analysis.axis_rules import is_natural
 from mltriton.dialects import arith, tile, tt, ttg
 from mltriton.ir.attributes import DenseAttr
@@ -21,6 +22,7 @@ from mltriton.passes.intrinsic.tile_loops.forms import (
     Index,
     Vector,
     constant_index,
+    is_uniform,
 )
 from mltriton.passes.intrinsic.tile_loops.indexing import divide, divided, reshaped_index
 
@@ -43,6 +45,16 @@ def division(e: Evaluator, op: arith.DivSI | arith.RemSI, index: Index, lanes: i
     if parts is None:
         return combine(e, type(op), [number, divisor], cast(TensorType, op.result.type).element, lanes, op.attributes)
     return parts[isinstance(op, arith.RemSI | arith.RemUI)]
+
+
+def extension(e: Evaluator, op: arith.ExtSI, index: Index, lanes: int) -> Form:
+    """Element by element; affine where numbers are small, not negative, or say where memory is accessed."""
+    form = e.at(op.source, index, lanes)
+    element = cast(TensorType, op.result.type).element
+    moves = isinstance(form, Affine) and form.base is not None and not is_uniform(form)
+    if moves and not (is_natural(op.source, e.naturals) or is_place(op.result)):
+        form = Vector(e.arithmetic.chunk(form, lanes))
+    return combine(e, arith.ExtSI, [form], element, lanes, {})
 
 
 def constant(e: Evaluator, op: arith.Constant, index: Index, lanes: int) -> Form:

@@ -1,0 +1,60 @@
+"""Integers beside those that are places in memory: remainders of negative numbers, and sums that wrap, as numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mltriton as triton
+import mltriton.language as tl
+from ptx_emulator.launch import install
+
+MOST = 2**31 - 1
+
+
+@triton.jit
+def remainders(out, n, m, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(out + i, (i - 64) % 16)
+    tl.store(out + B + i, (i - n) % 16)
+    tl.store(out + 2 * B + i, (i - n) % m)
+    tl.store(out + 3 * B + i, (-1 - n) % 16)
+    tl.store(out + 4 * B + i, i, mask=(i - n) % 16 >= 0)
+
+
+@triton.jit
+def extensions(out, n, m, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(out + i, (n + i).to(tl.int64))
+    tl.store(out + B + i, (n + i).to(tl.int64) * 3 + 1)
+    tl.store(out + 2 * B + i, tl.where((n + i).to(tl.int64) > 0, 1, 2))
+    tl.store(out + 3 * B + i, (m + i * 2).to(tl.int8).to(tl.int64))
+    tl.store(out + 4 * B + i, i, mask=(m + i * 2).to(tl.int16).to(tl.int32) < 64)
+
+
+def wrapped(numbers: np.ndarray, bits: int = 32) -> np.ndarray:
+    return numbers.astype(f"int{bits}").astype(np.int64)
+
+
+@pytest.fixture(params=["cpu", "cpu:sse", "cuda:90"])
+def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    install(monkeypatch)
+    return request.param
+
+
+@pytest.mark.parametrize(("n", "m"), [(64, 16), (128, 48), (-32, 16), (60, 7)])
+def test_a_remainder_has_the_sign_of_its_dividend(target: str, n: int, m: int):
+    i, out = np.arange(128), np.full((5, 128), -99, np.int32)
+    remainders[(1,)](out, n, m, B=128, target=target)
+    line = np.fmod(i - n, 16)
+    wanted = [np.fmod(i - 64, 16), line, np.fmod(i - n, m), i * 0 + np.fmod(-1 - n, 16), np.where(line >= 0, i, -99)]
+    np.testing.assert_array_equal(out, wanted)
+
+
+@pytest.mark.parametrize(("n", "m"), [(MOST - 4, 580), (MOST - 15, 32700), (-30, -32780), (5, 100)])
+def test_numbers_are_extended_after_they_wrapped(target: str, n: int, m: int):
+    i, out = np.arange(128), np.full((5, 128), -99, np.int64)
+    extensions[(1,)](out, n, m, B=128, target=target)
+    number, byte, short = wrapped(n + i), wrapped(m + i * 2, 8), wrapped(m + i * 2, 16)
+    wanted = [number, number * 3 + 1, np.where(number > 0, 1, 2), byte, np.where(short < 64, i, -99)]
+    np.testing.assert_array_equal(out, wanted)
