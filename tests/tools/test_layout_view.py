@@ -296,3 +296,9 @@ def test_other_mistakes() -> None:
         values_in("tt.func @f() {\ntt.return\n}")
     with pytest.raises(OptionError, match="two dimensions"):
         svg(View(BlockedEncoding((1, 4, 4), (2, 1, 1), (2, 1, 0)), (2, 4, 4)))
+
+
+def test_a_picture_of_many_warps_shows_the_first() -> None:
+    sixteen = DPAS.replace("warpsPerCTA = [1, 2]", "warpsPerCTA = [16, 1]")
+    text = svg(view_of(sixteen, "tensor<128x16xf32>"), hardware=True)
+    assert "(the first 6 of 16 tables)" in text and "warp 5:" in text and "warp 6:" not in text

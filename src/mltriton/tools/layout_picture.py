@@ -2,8 +2,8 @@
 
 Level: ttg and warp. Takes a `View` of a tensor of one or two dimensions, or a `Change` between two; gives SVG text.
 Elements of one word of a lane (a right operand's pairs of rows) have no line between them; dark lines go around what
-one instruction or message takes. Guarantees: a picture is at most `MOST` cells high and wide, what is cut off is said
-in its title; rows that look the same are stored once, and cells have labels while there are at most `LABELLED`.
+one instruction or message takes. Guarantees: a picture has at most `TABLES` tables of at most `MOST` cells along a side
+and says what is left out; rows that look the same are stored once; at most `LABELLED` cells have labels.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from mltriton.tools.layout_view import View
 
 Array = np.ndarray[Any, Any]
 MOST = 256  # cells along a side
+TABLES = 6  # of one picture: before, after and four warps
 LABELLED = 4096  # cells
 HEIGHT, LETTER, SMALL = 20, 6, 5  # of a labelled cell, of a letter of its label, of a cell without labels
 MARGIN = 36
@@ -215,6 +216,8 @@ _NAMES = ("grey", "green", "blue", "yellow", "red")
 
 def _picture(title: str, panels: Sequence[Panel]) -> str:
     """Panels below each other, under a title that is broken into lines."""
+    if len(panels) > TABLES:
+        title, panels = f"{title} (the first {TABLES} of {len(panels)} tables)", panels[:TABLES]
     width = max(2 * MARGIN + panel.shown[1] * panel.cell[0] for panel in panels)
     letters = max(80, width // LETTER)
     lines = wrap(title, letters, break_on_hyphens=False)

@@ -19,6 +19,7 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.parser import parse_module
 from mltriton.ir.types import TensorType
 from mltriton.kernels import attention, normalization
+from mltriton.passes.intrinsic.tile_loops.operations import OPERATIONS, rule_of
 from mltriton.passes.manager import PassManager
 from mltriton.passes.pipeline import parse_pipeline
 from mltriton.tools.verify import verify_kernel
@@ -337,6 +338,27 @@ def test_dots_that_no_micro_kernel_computes(element: str, result: str, message: 
         }}"""
     with pytest.raises(TargetError, match=message):
         PassManager(parse_pipeline("match-target-size")).run(parse_module(text))
+
+
+def test_an_operation_without_a_rule_that_computes_coordinates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one meets who adds an operation."""
+    monkeypatch.delitem(OPERATIONS, tt.Reshape)
+    rule_of.cache_clear()
+    text = """
+        module attributes {ttg.target = "cpu:avx2"} {
+          tt.func @f(%p: !tt.ptr<i32>) {
+            %x = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+            %y = tt.reshape %x : tensor<64xi32> -> tensor<8x8xi32>
+            %q = tt.splat %p : !tt.ptr<i32> -> tensor<8x8x!tt.ptr<i32>>
+            tt.store %q, %y : tensor<8x8x!tt.ptr<i32>>
+            tt.return
+          }
+        }"""
+    try:
+        with pytest.raises(TargetError, match=r"tt\.reshape computes where its elements are, and has no rule"):
+            PassManager(parse_pipeline("form-nests,match-target-size"), verify_each=False).run(parse_module(text))
+    finally:
+        rule_of.cache_clear()
 
 
 def test_softmax_is_three_loops_and_computes_exp_once() -> None:

@@ -62,7 +62,7 @@ def indirect_dots(features: CpuFeatures) -> dict[tuple[Type, str], IndirectDot]:
     return wide
 
 
-# Shorter steps along K cost a GEMM 4 to 40 % in traffic of the accumulator and packing of B.
+# Shorter steps along K cost a GEMM up to 20 % in traffic of the accumulator and packing of B (docs/measurements.md).
 MERGED_K: dict[Type, int] = {F64: 256, F32: 256, F16: 512, BF16: 512, I8: 512}
 
 

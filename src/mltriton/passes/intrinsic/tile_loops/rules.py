@@ -84,6 +84,8 @@ def splat(e: Evaluator, op: tt.Splat, index: Index, lanes: int) -> Form:
 def same_element(e: Evaluator, op: Operation, index: Index, lanes: int) -> Form:
     """The element stands elsewhere in the operand."""
     ((source, coordinates),) = op.source_elements(index, constant_index(0), None)
+    if None in coordinates:
+        raise refuse(op, f"{op.name} computes where its elements are, and has no rule for that in tile_loops")
     return e.at(source, coordinates, lanes)
 
 
