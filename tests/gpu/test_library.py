@@ -253,17 +253,24 @@ def test_causal_attention_in_turns(heads: int, sequence: int, dim: int, window: 
 def test_packed_sequences_in_turns(dim: int, causal: bool, window: int | None) -> None:
     lengths = (300, 1, 0, 517, 128)
     ends = torch.tensor((0, *lengths), device="cuda").cumsum(0).to(torch.int32)
-    q, k, v = (random(sum(lengths), heads, dim, dtype="float16") for heads in (4, 2, 2))
+    q, k, v = leaves = [random(sum(lengths), heads, dim, dtype="float16").requires_grad_() for heads in (4, 2, 2)]
     found = kernels.flash_attention_varlen(q, k, v, ends, ends, max(lengths), causal, window=window)
+    do = random(*q.shape, dtype="float16")
+    gradients = torch.autograd.grad(found, leaves, do)
     first = 0
     for length in filter(None, lengths):
-        own = [x[None, first : first + length].transpose(1, 2).double() for x in (q, k, v)]
+        rows = slice(first, first + length)
+        parts = [x[rows].detach().double().requires_grad_() for x in leaves]
+        own = [x[None].transpose(1, 2) for x in parts]
         own[1:] = [x.repeat_interleave(2, 1) for x in own[1:]]
         seen = torch.ones(length, length, dtype=torch.bool, device="cuda")
         seen = seen.tril() if causal else seen
         seen = seen.triu(1 - window) if window is not None else seen
         expected = torch.nn.functional.scaled_dot_product_attention(*own, attn_mask=seen)
-        assert_close(found[first : first + length][None].transpose(1, 2), expected, sums=4)
+        expected = expected[0].transpose(0, 1)
+        assert_close(found[rows].detach(), expected.detach(), sums=4)
+        for gradient, wanted in zip(gradients, torch.autograd.grad(expected, parts, do[rows].double()), strict=True):
+            assert_close(gradient[rows], wanted, sums=8)
         first += length
 
 

@@ -42,6 +42,8 @@ KERNELS = [
     "attention_rows:attention_rows_kernel",
     "attention_persistent:attention_persistent_kernel",
     "attention_varlen:attention_varlen_kernel",
+    "attention_varlen_backward:varlen_backward_keys_kernel",
+    "attention_varlen_backward:varlen_backward_queries_kernel",
     "attention_backward:prepare_backward_kernel",
     "attention_backward:attention_backward_kernel",
     "attention_backward:sum_splits_kernel",

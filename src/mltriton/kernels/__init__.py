@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from mltriton.kernels.attention import flash_attention, flash_attention_with_lse
     from mltriton.kernels.attention_backward import flash_attention_backward
     from mltriton.kernels.attention_paged import paged_attention
-    from mltriton.kernels.attention_varlen import flash_attention_varlen
+    from mltriton.kernels.attention_varlen import flash_attention_varlen, flash_attention_varlen_with_lse
+    from mltriton.kernels.attention_varlen_backward import flash_attention_varlen_backward
     from mltriton.kernels.gemm import matmul
     from mltriton.kernels.gemm_grouped import grouped_gemm
     from mltriton.kernels.losses import cross_entropy, cross_entropy_backward, cross_entropy_with_gradient
@@ -33,6 +34,8 @@ _HOME = {
     "flash_attention": "mltriton.kernels.attention",
     "flash_attention_backward": "mltriton.kernels.attention_backward",
     "flash_attention_varlen": "mltriton.kernels.attention_varlen",
+    "flash_attention_varlen_backward": "mltriton.kernels.attention_varlen_backward",
+    "flash_attention_varlen_with_lse": "mltriton.kernels.attention_varlen",
     "flash_attention_with_lse": "mltriton.kernels.attention",
     "grouped_gemm": "mltriton.kernels.gemm_grouped",
     "layer_norm": "mltriton.kernels.normalization",
@@ -55,6 +58,8 @@ __all__ = [
     "flash_attention",
     "flash_attention_backward",
     "flash_attention_varlen",
+    "flash_attention_varlen_backward",
+    "flash_attention_varlen_with_lse",
     "flash_attention_with_lse",
     "grouped_gemm",
     "layer_norm",

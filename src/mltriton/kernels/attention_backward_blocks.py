@@ -267,7 +267,7 @@ def steps_on(target: str | None, q: Array) -> tuple[Step, Step] | None:
     """The blocks for arrays like q on a target; None where these kernels have none."""
     if target is None or item_size(q) != 2:
         return None
-    return next((steps for most, steps in STEPS.get(spec(target).name, {}).items() if q.shape[3] <= most), None)
+    return next((steps for most, steps in STEPS.get(spec(target).name, {}).items() if q.shape[-1] <= most), None)
 
 
 def block_launches(

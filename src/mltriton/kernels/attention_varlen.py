@@ -21,8 +21,10 @@ from mltriton.kernels.arrays import (
     empty,
     is_torch,
     item_size,
+    recorded,
     require_arrays,
     require_no_gradient,
+    requires_gradient,
     strides_of,
 )
 from mltriton.kernels.attention import LEAST_SCALE, attend_queries, check_shapes, constants_of, scale_of
@@ -32,22 +34,25 @@ from mltriton.kernels.launch import Launch, family_of_warps, target_of
 
 @triton.jit
 def attention_varlen_kernel(
-    q_ptr, k_ptr, v_ptr, o_ptr, q_starts, k_starts, sm_scale,
+    q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, q_starts, k_starts, sm_scale,
     stride_qs, stride_qh, stride_qd, stride_ks, stride_kh, stride_kd,
     stride_vs, stride_vh, stride_vd, stride_os, stride_oh, stride_od,
-    n_heads, heads_per_kv, dim,
+    n_heads, heads_per_kv, all_queries, dim,
     CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
     PART: tl.constexpr, WINDOW: tl.constexpr,
 ):  # fmt: skip
-    """`attend_queries` by program ids (block of queries, head, sequence)."""
+    """`attend_queries` by program ids (block of queries, head, sequence); lse_ptr: f32 [heads, all queries] or None."""
     block, head, sequence = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     first_query, first_key = tl.load(q_starts + sequence), tl.load(k_starts + sequence)
     n_queries = tl.load(q_starts + sequence + 1) - first_query
     n_keys = tl.load(k_starts + sequence + 1) - first_key
     if block * BM < n_queries:
+        lse = lse_ptr
+        if lse_ptr is not None:
+            lse += head.to(tl.int64) * (all_queries - n_queries) + first_query
         attend_queries(
             block, head, q_ptr + first_query.to(tl.int64) * stride_qs, k_ptr + first_key.to(tl.int64) * stride_ks,
-            v_ptr + first_key.to(tl.int64) * stride_vs, o_ptr + first_query.to(tl.int64) * stride_os, None, sm_scale,
+            v_ptr + first_key.to(tl.int64) * stride_vs, o_ptr + first_query.to(tl.int64) * stride_os, lse, sm_scale,
             0, stride_qh, stride_qs, stride_qd, 0, stride_kh, stride_ks, stride_kd,
             0, stride_vh, stride_vs, stride_vd, 0, stride_oh, stride_os, stride_od,
             n_heads, heads_per_kv, n_queries, n_keys, dim, CAUSAL, NEGATIVE, BM, BN, BD, PART, WINDOW,
@@ -71,23 +76,48 @@ def flash_attention_varlen(
 
     query_starts and key_starts [sequences + 1] int32: where each sequence begins, and the last one ends; each has a key
     at least, and up to `longest` queries. `causal` and `window` count from a sequence's beginning. Returns [all
-    queries, heads, dim], contiguous, of q's kind and dtype; queries of no sequence are undefined. Raises
-    `ArgumentError` for arrays that do not fit, and for tensors that require a gradient.
+    queries, heads, dim], contiguous, of q's kind and dtype; queries of no sequence are undefined. torch can
+    differentiate it. Raises `ArgumentError` for arrays that do not fit.
     """
+    if requires_gradient(q, k, v):
+        arrays = {"q": q, "k": k, "v": v, "query_starts": query_starts, "key_starts": key_starts}
+        options = {"longest": longest, "causal": causal, "sm_scale": sm_scale, "window": window, "target": target}
+        return recorded("flash_attention_varlen", arrays, **options)
+    return _forward(q, k, v, None, query_starts, key_starts, longest, causal, sm_scale, window, target)
+
+
+def flash_attention_varlen_with_lse(
+    q: Array,
+    k: Array,
+    v: Array,
+    query_starts: Array,
+    key_starts: Array,
+    longest: int,
+    causal: bool = False,
+    sm_scale: float | None = None,
+    *,
+    window: int | None = None,
+    target: str | None = None,
+) -> tuple[Array, Array]:
+    """`flash_attention_varlen` and the natural logarithm of each query's sum of exponentials, float32 [heads, all
+    queries]: what `flash_attention_varlen_backward` takes. torch cannot differentiate it: an `ArgumentError`.
+    """
+    require_no_gradient("flash_attention_varlen_with_lse", q, k, v)
     require_arrays(q=q, k=k, v=v)
-    _check(q, k, v, query_starts, key_starts)
-    if window is not None and not (causal and window > 0):
-        raise ArgumentError(
-            "flash_attention_varlen: the window does not fit",
-            expected="causal, and at least one key",
-            found=f"window {window}, causal {causal}",
-        )
-    require_no_gradient("flash_attention_varlen", q, k, v)
+    lse = empty(tuple(q.shape[1::-1]), q, "float32")
+    return _forward(q, k, v, lse, query_starts, key_starts, longest, causal, sm_scale, window, target), lse
+
+
+def _forward(
+    q: Array, k: Array, v: Array, lse: Array | None, query_starts: Array, key_starts: Array, longest: int,
+    causal: bool, sm_scale: float | None, window: int | None, target: str | None,
+) -> Array:  # fmt: skip
+    require_arrays(q=q, k=k, v=v)
+    check_packed("flash_attention_varlen", q, k, v, query_starts, key_starts, causal, window)
     o = empty(q.shape, q)
     if 0 not in o.shape and longest > 0 and query_starts.shape[0] > 1:
-        target = target_of(target, q)
-        launch = varlen_launch(target, q, k, v, o, query_starts, key_starts, longest, causal, sm_scale, window)
-        launch.run()
+        target, given = target_of(target, q), (query_starts, key_starts, longest, causal, sm_scale, window)
+        varlen_launch(target, q, k, v, o, *given, lse=lse).run()
     return o
 
 
@@ -104,6 +134,7 @@ def varlen_launch(
     sm_scale: float | None = None,
     window: int | None = None,
     blocks: Blocks | None = None,
+    lse: Array | None = None,
 ) -> Launch:
     """What `flash_attention_varlen` launches on a target; `blocks` is chosen when None."""
     heads, dim, sequences = q.shape[1], q.shape[2], query_starts.shape[0] - 1
@@ -113,26 +144,49 @@ def varlen_launch(
     blocks = blocks or choose_blocks(longest, longest, sequences * heads, causal)
     scale = scale_of(dim, sm_scale) or LEAST_SCALE
     strides = (*strides_of(q), *strides_of(k), *strides_of(v), *strides_of(o))
-    arguments = (q, k, v, o, query_starts, key_starts, scale, *strides, heads, heads // k.shape[1], dim)
+    arguments = q, k, v, o, lse, query_starts, key_starts, scale, *strides, heads, heads // k.shape[1], q.shape[0], dim
     constants = constants_of(blocks, dim, causal, scale, window or 0)
     grid = triton.cdiv(longest, blocks.queries), heads, sequences
     launch = Launch(attention_varlen_kernel, grid, arguments, constants)
     return launch.on(target, blocks.warps, blocks.stages or (2 if blocks.warps else None))
 
 
-def _check(q: Array, k: Array, v: Array, query_starts: Array, key_starts: Array) -> None:
+def check_packed(
+    function: str, q: Array, k: Array, v: Array, query_starts: Array, key_starts: Array, causal: bool,
+    window: int | None,
+) -> None:  # fmt: skip
+    """Raise `ArgumentError` unless packed arrays, and what says where sequences begin, fit each other."""
     if not q.ndim == k.ndim == v.ndim == 3:
         found = f"q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}"
-        raise ArgumentError("flash_attention_varlen: wrong rank", expected="[all, heads, dim]", found=found)
+        raise ArgumentError(f"{function}: wrong rank", expected="[all, heads, dim]", found=found)
     check_shapes(*(x[None].swapaxes(1, 2) for x in (q, k, v)))
     for name, starts in (("query_starts", query_starts), ("key_starts", key_starts)):
         fits = starts.ndim == 1 and starts.shape[0] == query_starts.shape[0] > 0 and dtype_name(starts) == "int32"
         if is_torch(starts) != is_torch(q) or not fits:
             raise ArgumentError(
-                f"flash_attention_varlen: wrong {name}",
+                f"{function}: wrong {name}",
                 expected="int32 [sequences + 1] of the kind of q, as many of queries as of keys",
                 found=f"{type(starts).__name__} {starts.dtype} {tuple(starts.shape)}",
             )
+    if window is not None and not (causal and window > 0):
+        raise ArgumentError(
+            f"{function}: the window does not fit",
+            expected="causal, and at least one key",
+            found=f"window {window}, causal {causal}",
+        )
+
+
+def check_packed_results(do: Array, q: Array, o: Array, lse: Array) -> None:
+    """Raise `ArgumentError` unless what the forward pass gave, and the gradient of its result, fit q."""
+    require_arrays(lse=lse)
+    wanted = tuple(q.shape), tuple(q.shape), tuple(q.shape[1::-1])
+    found = tuple(do.shape), tuple(o.shape), tuple(lse.shape)
+    if found != wanted or is_torch(lse) != is_torch(q) or dtype_name(lse) != "float32":
+        raise ArgumentError(
+            "flash_attention_varlen_backward: the shapes do not fit",
+            expected="do {}, o {}, float32 lse {} of the kind of q".format(*wanted),
+            found="do {}, o {}, lse {} {}".format(*found, lse.dtype),
+        )
 
 
 def mltriton_verify(

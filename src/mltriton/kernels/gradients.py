@@ -108,6 +108,11 @@ def _attention(do: Tensor, result: Tensor, wanted: Any, **given: Any) -> Named:
     return dict(zip(("q", "k", "v"), kernels.flash_attention_backward(do, o=result, **given), strict=True))
 
 
+def _packed_attention(do: Tensor, result: Tensor, wanted: Any, **given: Any) -> Named:
+    found = kernels.flash_attention_varlen_backward(do, o=result, **given)
+    return dict(zip(("q", "k", "v"), found, strict=True))
+
+
 def _product(
     dc: Tensor, a: Tensor, b: Tensor, bias: Tensor | None, add: Tensor | None, wanted: Collection[str],
     target: str | None, activation: Function | None = None, prologue: Function | None = None, **_: Any,
@@ -215,6 +220,12 @@ RULES: dict[str, Rule] = {
     "cross_entropy": Rule(kernels.cross_entropy, _cross_entropy, ("logits", "labels")),
     "flash_attention": Rule(
         kernels.flash_attention_with_lse, _attention, ("q", "k", "v", "result", "lse"), ("result", "lse")
+    ),
+    "flash_attention_varlen": Rule(
+        kernels.flash_attention_varlen_with_lse,
+        _packed_attention,
+        ("q", "k", "v", "query_starts", "key_starts", "result", "lse"),
+        ("result", "lse"),
     ),
     "matmul": _products(kernels.matmul),
     "split_k_matmul": _products(kernels.split_k_matmul),
