@@ -37,6 +37,13 @@ from triton._utils import apply_with_path, canonicalize_ptr_dtype, get_primitive
 from triton.backends.compiler import Language
 from triton.tools.ragged_tma import atomic_add_ragged, create_ragged_descriptor, load_ragged, store_ragged
 from triton.tools.link import link
+from triton.language.extra.cuda.libdevice import tanh
+from triton.language.extra.cuda.gdc import gdc_wait
+from triton.language.extra.cuda.utils import globaltimer, num_threads, num_warps, smid
+from triton.language.extra import hip, intel
+import triton.language.extra.hip.libdevice as of_hip
+from triton.language.extra.intel import libdevice as of_intel
+assert tanh is of_hip.tanh is of_intel.tanh is tl.extra.libdevice.tanh and gdc_wait is tl.extra.cuda.gdc_wait
 assert triton.compiler.compiler.triton_key() and triton.compiler.errors.CompilationError is CompilationError
 assert triton.backends.compiler.GPUTarget and triton.backends.driver.DriverBase
 assert isinstance(_allocator.get(), NullAllocator)

@@ -27,6 +27,11 @@ SAME: Mapping[str, str] = {
     "triton.compiler.compiler": "mltriton.as_triton.compiler",
     "triton._C.libtriton.ir": "mltriton.as_triton.program_view",
     "triton.compiler.code_generator": "mltriton.as_triton.compiler",
+    **{
+        f"triton.language.extra.{vendor}{part}": f"mltriton.language.extra.{home}"
+        for vendor in ("cuda", "hip", "intel")
+        for part, home in (("", "cuda"), (".libdevice", "libdevice"), (".gdc", "cuda"), (".utils", "cuda"))
+    },
 }
 
 # Modules made here: names from modules of ours (`module:name` where it has another one), then those of the module

@@ -16,6 +16,7 @@ from mltriton.language.tensor import tensor
 
 __all__ = ["gdc_launch_dependents", "gdc_wait", "globaltimer", "libdevice", "num_threads", "num_warps", "smid"]
 
+__path__: list[str] = []  # Programs import modules of the same content below it.
 _THREADS_OF_A_WARP = 32
 
 
