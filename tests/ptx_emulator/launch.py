@@ -17,6 +17,7 @@ from mltriton.targets.assertions import Record, check
 from mltriton.targets.host_memory import held
 from mltriton.targets.nvidia import ptxas
 from mltriton.targets.nvidia.facts import WARP, NvidiaFacts
+from mltriton.targets.nvidia.launch import shared_out
 from mltriton.targets.nvidia.target import NvidiaTarget
 from mltriton.targets.nvidia.tensor_maps import MAP_BYTES
 from mltriton.targets.target import Binary, LoadedKernel
@@ -27,6 +28,7 @@ from .tensor_copies import Engine
 from .text import parse
 from .threads import Threads
 
+MULTIPROCESSORS = 2
 REST = 0xA5  # in shared memory, before anything is written there
 ALIGNMENT = 1 << 18  # of shared memory, so that addresses in it, which descriptors cut off, begin with 0
 
@@ -57,7 +59,9 @@ class EmulatedKernel:
             return
         places = np.zeros((len(maps), MAP_BYTES), np.uint8)
         starts = [row.ctypes.data for row in places]
-        words = [*given, *starts, record.ctypes.data]
+        words = [*given, *starts, grid[0] if self.facts.takes_turns else record.ctypes.data]
+        if self.facts.takes_turns:
+            grid = shared_out(grid, MULTIPROCESSORS)
         regions = [record.view(np.uint8), *_arrays(slots)]
         kernel = self.module.functions[self.module.kernel]
         constants = {name: np.frombuffer(data, np.uint8).copy() for name, data in self.module.constants.items()}

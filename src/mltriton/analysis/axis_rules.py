@@ -11,7 +11,7 @@ from math import gcd
 from typing import Any, cast
 
 from mltriton.analysis.regularity import HIGHEST, AxisInfo, Numbers, divisor_of, gcds, known_number, unknown
-from mltriton.dialects import arith, scf, tt, ttg
+from mltriton.dialects import arith, scf, tt, ttg, ttng
 from mltriton.ir.attributes import Attribute
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import BlockArgument, Operation, Value
@@ -318,7 +318,7 @@ def _is_natural(value: Value, known: dict[Value, bool]) -> bool:
     if isinstance(op, arith.Constant):
         number = splat_of(value)
         return number is not None and number >= 0
-    if isinstance(op, tt.GetProgramId | tt.GetNumPrograms):
+    if isinstance(op, tt.GetProgramId | tt.GetNumPrograms | ttng.GridSize):
         return True
     if isinstance(op, arith.RemSI | arith.ShRSI):
         return is_natural(op.lhs, known)

@@ -95,6 +95,21 @@ class TensorMap(Operation, name="ttng.tensor_map", pure=True):
             pointer(self, "what the base is apart from", other)
 
 
+class GridSize(Operation, name="ttng.grid_size", pure=True):
+    """`ttng.grid_size : i32`: the programs along x that a launch asks for, of which fewer may run, one block of work
+    after the other (`take-turns`).
+    """
+
+    syntax = "attr-dict `:` type(result)"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Value], attributes: dict[str, Attribute]) -> Sequence[Type]:
+        return [I32]
+
+    def verify(self) -> None:
+        require_type(self, "the result", self.result.type, I32)
+
+
 class InitBarrier(_Effect, name="ttng.init_barrier", writes=True):
     """`ttng.init_barrier %barrier, 1`: phases of so many arrivals, the first one (parity 0) begins."""
 

@@ -87,7 +87,7 @@ def _has_encodings(module: Module) -> bool:
 def _tt(op: Operation) -> None:
     if (
         op.name.partition(".")[0] in ("ttg", "ttig", "tile")
-        or (op.name.startswith("ttng.") and not isinstance(op, ttng.TensorMap))
+        or (op.name.startswith("ttng.") and not isinstance(op, ttng.TensorMap | ttng.GridSize))
         or isinstance(op, gpu.SubgroupId)
     ):
         reject(op, "the operation belongs to a later level than tt")

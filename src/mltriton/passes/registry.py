@@ -26,6 +26,7 @@ PASSES: dict[str, str] = {
     "combine": "mltriton.passes.tt.combine:Combine",
     "reorder-broadcast": "mltriton.passes.tt.reorder_broadcast:ReorderBroadcast",
     "convert-dot-operands": "mltriton.passes.tt.convert_dot_operands:ConvertDotOperands",
+    "take-turns": "mltriton.passes.tt.take_turns:TakeTurns",
     "hoist-transposes": "mltriton.passes.tt.hoist_transposes:HoistTransposes",
     "turn-products": "mltriton.passes.tt.turn_products:TurnProducts",
     "fold-transposes": "mltriton.passes.tt.fold_transposes:FoldTransposes",

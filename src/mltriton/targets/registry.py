@@ -15,6 +15,7 @@ from mltriton.targets.base import TargetSpec
 from mltriton.targets.target import module_of, split_name
 
 TOTAL_WARPS = "ttg.total-num-warps"  # of a module in which some warps share none of a program's blocks
+TAKES_TURNS = "ttg.takes-turns"  # of a module whose programs do the work of all, however many of them run
 # Of a module whose programs have a multiprocessor each: how many would share it without what `in_one_round` gives up.
 BESIDE = "ttg.programs-in-one-round"
 

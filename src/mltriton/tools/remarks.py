@@ -81,6 +81,7 @@ def _residency(compiled: CompiledKernel, programs: int | None) -> list[str]:
     """How many programs run beside each other, where that is known: rounds of a grid are so many for each of the GPU's
     multiprocessors.
     """
+    compiled = _launched(compiled, programs)
     spec, binary = compiled.job.target.spec, compiled.binary
     registers = None if binary is None else binary.metadata.get("registers")
     if binary is None or registers is None or spec.multiprocessor is None:
@@ -91,6 +92,18 @@ def _residency(compiled: CompiledKernel, programs: int | None) -> list[str]:
     fits = f"{beside} {'program fits' if beside == 1 else 'programs fit'} on a multiprocessor: {each}"
     waves = spec.multiprocessor.waves(programs, beside) if programs is not None and beside > 0 else None
     return [fits] if waves is None else [fits, _waves(programs, *waves)]
+
+
+def _launched(compiled: CompiledKernel, programs: int | None) -> CompiledKernel:
+    """The kernel that a launch of so many programs runs: another one where they all run at a time."""
+    from mltriton.compiler.compilation import compile_job  # It imports the compiler.
+
+    processor, binary = compiled.job.target.spec.multiprocessor, compiled.binary
+    beside = 1 if binary is None else binary.metadata.get("facts", {}).get("beside", 1)
+    if programs is None or processor is None or processor.number is None or beside == 1:
+        return compiled
+    others = processor.number < programs <= processor.number * beside
+    return compile_job(compiled.job.in_one_round()) if others else compiled
 
 
 def _waves(programs: int | None, rounds: int, efficiency: float) -> str:

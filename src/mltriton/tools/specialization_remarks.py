@@ -15,6 +15,7 @@ from mltriton.dialects import tt
 from mltriton.ir.module import Module
 from mltriton.passes.ttg.pipeline_loads import PipelineLoads, plans_of
 from mltriton.passes.ttg.specialize_warps import SpecializeWarps, plan_of
+from mltriton.targets.registry import TAKES_TURNS
 from mltriton.tools.remarks import Remark
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ def pipeline_remarks(job: Job) -> list[Remark]:
 
 def _remarks(module: Module) -> Iterator[Remark]:
     for function in (op for op in module.body.block.ops if isinstance(op, tt.Func)):
+        if TAKES_TURNS in module.attributes:
+            yield Remark(function.loc.in_source, "programs", "as many as run at a time compute all blocks in turn")
         try:
             yield Remark(function.loc.in_source, "producer warp", plan_of(function, module).summary)
         except NotProduced as found:

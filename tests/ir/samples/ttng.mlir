@@ -7,6 +7,7 @@ module attributes {mltriton.level = "ttg", "ttg.num-warps" = 4 : i32, ttg.target
     %one = arith.constant 1 : i64
     %map = ttng.tensor_map %p, [%rows, %rows], [%rows, %one] : <f16>, <tensor<64x64xf16>>
     %other = ttng.tensor_map %p, [%rows, %rows], [%rows, %one] positive [%rows] apart [%p] : <f16>, <tensor<64x64xf16>>
+    %programs = ttng.grid_size : i32
     %m = ttg.local_alloc : () -> !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable>
     %b = ttg.local_alloc : () -> !ttg.memdesc<1xi64, #ttg.shared_memory, mutable>
     ttng.init_barrier %b, 1 : !ttg.memdesc<1xi64, #ttg.shared_memory, mutable>

@@ -210,6 +210,22 @@ def test_launches_of_one_round(fake: Fake, is_native: bool) -> None:
     assert not library.launches
 
 
+@pytest.mark.parametrize("is_native", [True, False])
+def test_programs_that_take_turns(fake: Fake, is_native: bool) -> None:
+    """As few along x as need no more rounds, where there are no others; the last parameter is what is asked for."""
+    torch = pytest.importorskip("torch")
+    library = fake(turns=ignore)
+    count = driver.device(0).attribute(driver.Attribute.MULTIPROCESSORS)
+    kernel = CudaKernel(b"turns(ptr, i32, i32)", "turns", threads=96, takes_turns=True)
+    x, specs = torch.zeros(16), [ParamSpec.tensor(torch_dtype=torch.float32), ParamSpec.integer("i32")]
+    launch = kernel._native(driver.device(0), specs) if is_native else kernel.launcher(specs)
+    grids = [(1, 1, 1), (count, 1, 1), (count + 2, 1, 1), (3 * count, 1, 1), (3 * count, 2, 1), (5, 1, count)]
+    for grid, along_x in zip(grids, (1, count, count // 2 + 1, count, 3 * count, 5), strict=True):
+        assert launch(*grid, x, 7) is None
+        _, sizes, *_, values = library.launches.pop()
+        assert (sizes[:4], values[1:]) == ((along_x, *grid[1:], 96), [7, grid[0]])
+
+
 def test_tensors_of_another_gpu(fake: Fake) -> None:
     """A launcher takes tensors of one GPU: not of another one, and none of main memory."""
     torch = pytest.importorskip("torch")

@@ -14,7 +14,7 @@ from typing import Any
 
 from mltriton.analysis.affine.formula import Iteration
 from mltriton.analysis.affine.polynomials import ONE, ZERO, Monomial, Polynomial
-from mltriton.dialects import arith, tt
+from mltriton.dialects import arith, tt, ttng
 from mltriton.ir.operation import Value
 
 MOST_FACTS = 300  # in one elimination; with more, nothing is known
@@ -155,6 +155,7 @@ def _extreme(search: _Search, op: arith.MinSI | arith.MaxSI, result: Polynomial,
 _RULES: dict[type, Callable[[_Search, Any, Polynomial], Facts]] = {
     tt.GetProgramId: _natural,
     tt.GetNumPrograms: _natural,
+    ttng.GridSize: _natural,
     arith.ExtUI: _natural,
     arith.DivSI: _quotient,
     arith.RemSI: _remainder,

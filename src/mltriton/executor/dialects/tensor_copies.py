@@ -184,8 +184,19 @@ def _holds(rest: tuple[Array, ...]) -> bool:
 
 _ALWAYS: Array = np.bool_(True)
 
+
+def grid_size(op: ttng.GridSize) -> Handler:
+    """All programs that are asked for run here."""
+
+    def call(warp: Warp) -> np.int32:
+        return np.int32(warp.instance.grid[0])
+
+    return call
+
+
 TABLE: Table = {
     ttng.TensorMap: tensor_map,
+    ttng.GridSize: grid_size,
     ttng.InitBarrier: init_barrier,
     ttng.InvalBarrier: inval_barrier,
     ttng.BarrierExpect: barrier_expect,

@@ -25,6 +25,7 @@ from typing import cast
 
 from mltriton.analysis.aliasing import may_alias, orders_memory, writes_in
 from mltriton.analysis.axis_info import AxisInfoAnalysis
+from mltriton.analysis.residency import programs_at_once
 from mltriton.analysis.workload import adding_loop
 from mltriton.dialects import arith, gpu, scf, tt, ttg, ttng
 from mltriton.dialects.scf_carried import carry_also, yield_also
@@ -55,8 +56,6 @@ from mltriton.passes.ttg.start_dots import KEPT, is_asynchronous
 from mltriton.records import NamedTuple
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import fewer_stages_of, num_warps_of, spec_of
-
-OTHER_REGISTERS = 32  # of a lane, besides the blocks that a loop carries
 
 
 @dataclass(frozen=True)
@@ -115,15 +114,6 @@ def _is_alone(loop: scf.For, shared_bytes: int, warps: int, spec: TargetSpec) ->
     """Whether no second program with so much shared memory runs beside one: it would compute while the other waits."""
     beside = programs_at_once(loop.carried, shared_bytes, warps, spec)
     return beside is not None and beside < 2
-
-
-def programs_at_once(kept: Sequence[Value], shared_bytes: int, warps: int, spec: TargetSpec) -> int | None:
-    """How many programs that keep such blocks in registers, and have so much shared memory, run beside each other; None
-    where the target does not say.
-    """
-    lanes, blocks = spec.warp_size * warps, [value.type for value in kept if isinstance(value.type, TensorType)]
-    registers = OTHER_REGISTERS + sum(block.bytes for block in blocks) // (4 * lanes)
-    return spec.multiprocessor.programs(lanes, registers, shared_bytes) if spec.multiprocessor is not None else None
 
 
 def _adds_up(loop: scf.For, spec: TargetSpec) -> bool:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.analysis.producers import Group, NotProduced, Producer, producer_of
-from mltriton.analysis.workload import only_adds_up, products_of
+from mltriton.analysis.residency import comes_late, programs_at_once
 from mltriton.dialects import scf, tt, ttg, ttng
 from mltriton.dialects.scf_carried import carry_also, yield_also
 from mltriton.ir.attributes import IntegerAttr, integer_in, string_in
@@ -30,12 +30,12 @@ from mltriton.ir.types import I32, MemDescType, TensorType
 from mltriton.passes.ttg.copy_blocks import block_bytes, copied_type, read_from, window_at
 from mltriton.passes.ttg.delay_dots import chained_values
 from mltriton.passes.ttg.dot_loads import is_load_of_dot
-from mltriton.passes.ttg.pipeline_loads import programs_at_once
 from mltriton.passes.ttg.rings import Ring, State, begin_rings, make_ring
 from mltriton.passes.ttg.start_dots import is_asynchronous
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import (
     BESIDE,
+    TAKES_TURNS,
     TOTAL_WARPS,
     fewer_stages_of,
     most_registers_of,
@@ -78,17 +78,19 @@ def plan_of(function: tt.Func, module: Module) -> Plan:
         raise NotProduced(function, f"{warps} warps leave no group for a producer")
     loads = [op for op in function.walk() if isinstance(op, tt.Load | tt.DescriptorLoad) and is_load_of_dot(op)]
     producer, stages = producer_of(function, loads), integer_in(module.attributes, "ttg.num-stages", 2)
-    is_asked = asked != "auto" or any(loop.warp_specialize for loop in producer.loops)
-    beside = 1 if is_asked else _required_faster(function, producer, spec, warps, stages)
+    beside = 1
+    if asked == "auto" and not any(loop.warp_specialize for loop in producer.loops):
+        if TAKES_TURNS not in module.attributes:
+            _require_faster(function, producer, spec, warps, stages)
+        if not any(chained_values(loop, spec) or _is_read_by_lanes(loop, spec) for loop in producer.loops):
+            beside = min(_beside(producer, loop, loop.carried, spec, warps, stages) for loop in producer.loops)
     limited = most_registers_of(module) > 0
     return Plan(function, producer, spec, warps, stages, fewer_stages_of(module), beside, limited=limited)
 
 
-def _required_faster(function: tt.Func, producer: Producer, spec: TargetSpec, warps: int, stages: int) -> int:
+def _require_faster(function: tt.Func, producer: Producer, spec: TargetSpec, warps: int, stages: int) -> None:
     """Raise `NotProduced` where it was not faster: two groups that take turns at the matrix units gain most, of which
-    one computes what its next product takes, or loads it from shared memory, while the other multiplies. Otherwise the
-    number of programs that would share a multiprocessor without a producer, which is faster for launches that are one
-    round of them (GEMM of 2048 in f16, 256 programs of 128 x 128 x 64, 3 stages: 28.4 us, with a producer 31.7).
+    one computes what its next product takes, or loads it from shared memory, while the other multiplies.
     """
     assert spec.warp_groups is not None
     if warps < 2 * spec.warp_groups.warps:
@@ -98,25 +100,14 @@ def _required_faster(function: tt.Func, producer: Producer, spec: TargetSpec, wa
     if not chained and not read:
         if not any(_comes_late(group, spec, warps, stages) for group in producer.groups):
             raise NotProduced(function, "no product takes what another gives, and all warps copy as fast")
-        return min((_beside(producer, loop, loop.carried, spec, warps, stages) for loop in producer.loops), default=1)
+        return
     if any(_beside(producer, loop, values, spec, warps, stages) > 1 for loop, values in (chained or read).items()):
         raise NotProduced(function, "two programs without a producer share a multiprocessor, and take turns there")
-    return 1
 
 
 def _comes_late(group: Group, spec: TargetSpec, warps: int, stages: int) -> bool:
-    """Whether the products of a loop that only adds up are done before blocks come that all warps copy `stages - 1`
-    iterations ahead, but not where a producer does, which goes on once a slot is free: in a program that has a
-    multiprocessor to itself (GEMM of 8192 in f16, us by all warps and with a producer: 128 x 128 x 64 in 3 stages, 512
-    cycles each, 1991 and 1723; 64 x 256 x 64 in 3 2155 and 1775; but 128 x 128 x 64 in 4 1745 and 1814, and 128 x 64 x
-    64 in 4, 256 cycles each, 2840 and 2863).
-    """
-    copies, loop = spec.tensor_copies, group.loops[-1] if group.loops else None
-    if loop is None or copies is None or not only_adds_up(loop):
-        return False
-    stages, cycles = loop.num_stages or stages, products_of(loop) / copies.products
-    is_alone = programs_at_once(loop.carried, (stages + 1) * _bytes(group), warps, spec) == 1
-    return is_alone and (stages - 1) * cycles < copies.latency <= stages * cycles
+    """Whether blocks would come late without a producer."""
+    return bool(group.loops) and comes_late(group.loops[-1], _bytes(group), spec, warps, stages)
 
 
 def _is_read_by_lanes(loop: scf.For, spec: TargetSpec) -> bool:
@@ -137,8 +128,10 @@ def _maker(value: Value) -> Operation | None:
 
 def _beside(producer: Producer, loop: scf.For, kept: Sequence[Value], spec: TargetSpec, warps: int, stages: int) -> int:
     """How many programs run beside each other that copy for themselves, and in a loop have so many values in registers;
-    with a producer lanes have all that there are. 1 where the target does not say.
+    with a producer lanes have all that there are. 1 where the target does not say. Sums are faster so in launches of
+    one such round (GEMM of 2048 in f16, 256 programs of 128 x 128 x 64, 3 stages: 28.4 us, with a producer 31.7).
     """
+    stages = loop.num_stages or stages
     shared = sum(_bytes(group) * (stages if loop in group.loops else 1) for group in producer.groups)
     return max(1, programs_at_once(kept, shared, warps, spec) or 1)
 

@@ -25,7 +25,8 @@ class NvidiaFacts(Facts):
     assertions say: with any, the last parameter points to what they record. `maps` are what the launch passes behind
     the arguments. `attributes` are CUDA's numbers of what the launch is told besides (`LAUNCH_ATTRIBUTES`). `beside`:
     how many programs would share a multiprocessor if the kernel were compiled for launches of one round
-    (`TargetOptions.in_one_round`); 1 where it is no other one.
+    (`TargetOptions.in_one_round`); 1 where it is no other one. `takes_turns`: as
+    many programs along x as run at a time will do, which are told behind the maps how many the launch asks for.
     """
 
     num_warps: int
@@ -36,6 +37,7 @@ class NvidiaFacts(Facts):
     maps: Sequence[TensorMap] = ()
     attributes: Sequence[int] = ()
     beside: int = 1
+    takes_turns: bool = False
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> NvidiaFacts:

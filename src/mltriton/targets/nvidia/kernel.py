@@ -14,7 +14,7 @@ from mltriton.targets.nvidia import dot, inline_assembly, math, shared, speciali
 from mltriton.targets.nvidia.devices import Device
 from mltriton.targets.nvidia.facts import LAUNCH_ATTRIBUTES, NvidiaFacts
 from mltriton.targets.nvidia.machine import NvidiaMachine
-from mltriton.targets.registry import BESIDE, most_registers_of, total_warps_of
+from mltriton.targets.registry import BESIDE, TAKES_TURNS, most_registers_of, total_warps_of
 from mltriton.targets.simt import rules
 from mltriton.targets.simt.context import Rules
 from mltriton.targets.simt.kernel import emit_kernel
@@ -51,6 +51,7 @@ def lower(module: Module, device: Device) -> Lowered:
         maps=tensor_copies.maps_of(maps),
         attributes=tuple(number for name, number in LAUNCH_ATTRIBUTES.items() if name in module.attributes),
         beside=integer_in(module.attributes, BESIDE, 1),
+        takes_turns=TAKES_TURNS in module.attributes,
     )
     registers = most_registers_of(module)
     hands_over = not registers and any(isinstance(op, ttg.WarpSpecialize) for op in module.walk())

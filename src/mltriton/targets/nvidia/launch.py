@@ -41,10 +41,11 @@ from mltriton.targets.nvidia.tensor_maps import TensorMap
 if TYPE_CHECKING:
     from mltriton.targets.target import LoadedKernel
 
-_TABLE = struct.Struct("<QQIIIIQQQQQQ")  # %CudaTable of runtime/native/ir/cuda.ll
+_TABLE = struct.Struct("<QQIIIIQQQQQQQ")  # %CudaTable of runtime/native/ir/cuda.ll
 _CONFIG = struct.Struct("<7I4xQQI4x")  # the driver's CUlaunchConfig
 _ATTRIBUTE = struct.Struct("<I4xI60x")  # and CUlaunchAttribute: its number, and its value
 _MOST_PROGRAMS = 65535  # along y and z
+_PROCESSORS = driver.Attribute.MULTIPROCESSORS
 _FUNCTIONS = {  # variables of the launcher's machine code -> functions of the driver
     "cu_launch_kernel": "cuLaunchKernel",
     "cu_launch_kernel_ex": "cuLaunchKernelEx",
@@ -70,12 +71,14 @@ class CudaKernel:
         maps: Sequence[TensorMap] = (),
         attributes: Sequence[int] = (),
         beside: int = 1,
+        takes_turns: bool = False,
     ) -> None:
         self.name = name
         self.maps = maps
         self.otherwise: Callable[[], LoadedKernel] | None = None  # the kernel for launches that cannot make the maps
         self.in_one_round: Callable[[], LoadedKernel] | None = None  # of which so many share a multiprocessor:
         self._beside = beside
+        self._takes_turns = takes_turns
         self.threads = threads
         self.shared = shared
         self._attributes = ctypes.create_string_buffer(b"".join(_ATTRIBUTE.pack(number, 1) for number in attributes))
@@ -117,7 +120,7 @@ class CudaKernel:
         slots = sum(spec.takes_slot for spec in specs)
         counts = (self.threads, self.shared, len(specs), slots)
         attributes = ctypes.addressof(self._attributes), self._attribute_count
-        others = self._programs_of_others(device)
+        others = *self._programs_of_others(device), self._takes_turns and device.attribute(_PROCESSORS)
         table = _TABLE.pack(function.handle, device.context, *counts, record, len(self.maps), *attributes, *others)
         table += encode_params(specs, pool().torch_key) + b"".join(map_.encoded() for map_ in self.maps)
 
@@ -136,7 +139,7 @@ class CudaKernel:
         """Launches of more programs than the first number, and at most the second, are of `in_one_round`."""
         if self._beside == 1:
             return 0, 0
-        count = device.attribute(driver.Attribute.MULTIPROCESSORS)
+        count = device.attribute(_PROCESSORS)
         return count, count * self._beside
 
     def _in_one_round(self) -> LoadedKernel:
@@ -184,7 +187,11 @@ class CudaKernel:
         if maps is None:
             self._without_maps().run(grid, slots)
             return
-        self._submit(device, stream, grid, [*words, self._record(device)], maps)
+        if self._takes_turns:
+            shared = shared_out(grid, device.attribute(_PROCESSORS))
+            self._submit(device, stream, shared, [*words, grid[0]], maps)
+        else:
+            self._submit(device, stream, grid, [*words, self._record(device)], maps)
         if place == ON_HOST or self._waits:
             self._finish(device, stream, grid, memory)
 
@@ -276,6 +283,14 @@ class CudaKernel:
                 'Pass arrays that lie there: torch.Tensor.to("cuda"), cupy.asarray(array).'
             )
             warnings.warn(text, PerformanceWarning, stacklevel=calling_level())
+
+
+def shared_out(grid: Grid, most: int) -> Grid:
+    """As few programs along x, where there are no others, as need no more rounds than the most that run at a time."""
+    if grid[1:] != (1, 1):
+        return grid
+    rounds = -(-grid[0] // most)
+    return -(-grid[0] // rounds), 1, 1
 
 
 def _is_pinned(array: Any) -> bool:

@@ -22,6 +22,7 @@ from mltriton.targets.nvidia import accesses, atomics, calls, conversions, print
 from mltriton.targets.nvidia.accesses import NO_HINTS, Hints
 from mltriton.targets.nvidia.assembly import ptx
 from mltriton.targets.nvidia.devices import Device
+from mltriton.targets.registry import TAKES_TURNS
 from mltriton.targets.simt.lanes import Form, plain_form
 from mltriton.targets.simt.machine import Calls, Machine, Order
 
@@ -77,8 +78,11 @@ class NvidiaMachine(Machine):
         return module.function(name, VOID, parameters, linkage="ptx_kernel", extra=extra)
 
     def parameters(self, module: IRModule) -> list[tuple[str, Type]]:
-        """The tensor maps: name, with attributes, and type of each."""
-        return [(f"{_MAP} map{number}", PTR) for number, _ in enumerate(self.maps)]
+        """The tensor maps, and how many programs along x a launch asks for where fewer run: name, with attributes, and
+        type of each.
+        """
+        maps = [(f"{_MAP} map{number}", PTR) for number, _ in enumerate(self.maps)]
+        return [*maps, *[("grid", I32)] * (TAKES_TURNS in module.attributes)]
 
     def shared_memory(self, module: Module, name: str, size: int) -> Value:
         """What the launch provides: only so there is all of it."""

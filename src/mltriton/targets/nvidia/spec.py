@@ -24,7 +24,7 @@ from mltriton.targets.nvidia.facts import WARP
 PIPELINE = (
     "inline,canonicalize,cse,fold-batches,hoist-descriptors,rewrite-tensor-pointers,canonicalize,combine,"
     "reorder-broadcast,"
-    "split-uniform-increments,turn-products,hoist-transposes,dce,fold-transposes,convert-dot-operands,"
+    "split-uniform-increments,turn-products,hoist-transposes,dce,fold-transposes,convert-dot-operands,take-turns,"
     "canonicalize,cse,licm,dce,flush-powers,scale-powers,fuse-exponents,dce,check-warp-level",
     "assign-layouts,cse,assign-lanes,dce,turn-in-shared-memory,dce,specialize-warps,pipeline-loads,copy-blocks,"
     "keep-loads,load-ahead,dce,cse,delay-dots,delay-slots,keep-slots,start-dots,release-slots,merge-reductions,verify-encodings",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mltriton.dialects import gpu, ttg
+from mltriton.dialects import gpu, ttg, ttng
 from mltriton.ir.operation import Block
 from mltriton.targets.llvm.types import I32, VOID, Value, constant
 from mltriton.targets.nvidia.assembly import ptx
@@ -59,4 +59,10 @@ def _barrier(e: Emitter, op: gpu.Barrier) -> None:
     e.shared_accesses.forget(met=True)
 
 
-RULES: Rules = {ttg.WarpSpecialize: _specialize, gpu.Barrier: _barrier}
+def _grid_size(e: Emitter, op: ttng.GridSize) -> Value:
+    """The last parameter: programs that take turns assert nothing."""
+    assert not e.assertions, "a record of assertions would be the last parameter"
+    return e.function.parameters[-1]
+
+
+RULES: Rules = {ttg.WarpSpecialize: _specialize, gpu.Barrier: _barrier, ttng.GridSize: _grid_size}

@@ -121,6 +121,7 @@ class NvidiaTarget(Target):
             maps=facts.maps,
             attributes=facts.attributes,
             beside=facts.beside,
+            takes_turns=facts.takes_turns,
         )
 
     def takes(self, device: str) -> bool:

@@ -7,8 +7,9 @@
 ; table says.
 ; function, context, threads, bytes of shared memory, parameters, slots, an address that is a last parameter (0: none), how
 ; many tensor maps are parameters in front of it, where the launch's attributes are, and how many; launches of more programs
-; than the next number, and at most the last, are made by another kernel
-%CudaTable = type { ptr, ptr, i32, i32, i32, i32, i64, i64, ptr, i64, i64, i64 }
+; than the next number, and at most the one after it, are made by another kernel; where the last is none of 0 so many programs
+; along x do the work of all, in rounds, and the last parameter is how many x has
+%CudaTable = type { ptr, ptr, i32, i32, i32, i32, i64, i64, ptr, i64, i64, i64, i64 }
 
 ; The driver's CUlaunchConfig: sizes of the grid and of a program, bytes of shared memory, stream, attributes and their number
 %Config = type { i32, i32, i32, i32, i32, i32, i32, ptr, ptr, i32 }
@@ -420,7 +421,12 @@ find:
                                             i32 1, label %differs ]
 go:
   %record.slot = getelementptr i64, ptr %slots, i64 %slots.count
-  store i64 %record, ptr %record.slot
+  %along.x = load i64, ptr %grid
+  %turns.at = getelementptr %CudaTable, ptr %table, i32 0, i32 12
+  %turns = load i64, ptr %turns.at
+  %takes.turns = icmp ne i64 %turns, 0
+  %last = select i1 %takes.turns, i64 %along.x, i64 %record
+  store i64 %last, ptr %record.slot
   call void @point_to_slots(ptr %slots, i64 %slots.count, ptr %pointers)
   %maps.pointers = getelementptr ptr, ptr %pointers, i64 %slots.count
   %record.pointer = getelementptr ptr, ptr %maps.pointers, i64 %maps.count
@@ -428,11 +434,25 @@ go:
   %maps.status = call i32 @make_maps_there(ptr %table, ptr %records, i64 %maps.count, ptr %slots, ptr %maps,
                                           ptr %maps.pointers)
   %are.made = icmp eq i32 %maps.status, 0
-  br i1 %are.made, label %submit, label %otherwise
+  br i1 %are.made, label %share, label %otherwise
 otherwise:
   %instead = call ptr @PyTuple_GetItem(ptr %self, i64 4)
   %result = call ptr @PyObject_Vectorcall(ptr %instead, ptr %objects, i64 %count, ptr null)
   ret ptr %result
+share:
+  %is.flat = icmp eq i64 %programs, %along.x
+  %shares = and i1 %takes.turns, %is.flat
+  br i1 %shares, label %even, label %submit
+even:
+  ; As few programs as need no more rounds.
+  %below.round = sub i64 %turns, 1
+  %filled = add i64 %along.x, %below.round
+  %rounds = udiv i64 %filled, %turns
+  %below.rounds = sub i64 %rounds, 1
+  %spread = add i64 %along.x, %below.rounds
+  %fewer = udiv i64 %spread, %rounds
+  store i64 %fewer, ptr %grid
+  br label %submit
 submit:
   %stream = load i64, ptr %stream.at
   %outcome = call i32 @start(ptr %table, ptr %grid, i64 %stream, ptr %pointers)
