@@ -149,7 +149,7 @@ WARPS = [
     ),
     Mutation(
         "analysis/tensor_maps.py",
-        "            self._check_row_end(place.tensor)",
+        "            self._check_row_end(access.tensor)",
         "            pass",
         "the engine stores 16 bytes where a row ends inside of them",
         "targets/nvidia/test_tensor_copies.py::test_columns_are_all_that_is_stored",
@@ -334,8 +334,8 @@ MEMORY = [
     ),
     Mutation(
         "passes/intrinsic/tile_loops/footprints.py",
-        "effects[bisect_right(positions, numbers[op]) : bisect_right(positions, last)]",
-        "effects[bisect_right(positions, numbers[op]) : bisect_right(positions, last - 1)]",
+        "effects[first : bisect_right(positions, last)]",
+        "effects[first : bisect_right(positions, last - 1)]",
         "a load is repeated behind a store that spoils it",
         f"{LOOPS} -kpointers_that",
     ),

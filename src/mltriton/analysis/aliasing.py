@@ -87,7 +87,7 @@ def pointee(pointer: Value) -> Type:
     return type.pointee.element if isinstance(type.pointee, TensorType) else type.pointee
 
 
-def same_places(a: Operation, b: Operation) -> bool:
+def same_elements(a: Operation, b: Operation) -> bool:
     """Whether two accesses touch the same element for the same index, if their parameters are the same array."""
     if isinstance(a, tt.VolatileAsm) or isinstance(b, tt.VolatileAsm):
         return False

@@ -57,7 +57,7 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Place:
+class TensorAccess:
     """An access of a block of a tensor at `indices`; `turned`: its rows are columns of memory."""
 
     tensor: Tensor
@@ -66,7 +66,7 @@ class Place:
 
 
 class TensorMaps:
-    """The accesses of a function, each with its place in a tensor or with a reason. `added`: accesses that stand beside
+    """The accesses of a function, each described in a tensor or with a reason. `added`: accesses that stand beside
     others for the time being, which they may replace.
     """
 
@@ -77,7 +77,7 @@ class TensorMaps:
         self.added = added or {}
         self.staged_bytes = 0
         self.loaded_bytes: dict[Operation | None, int] = {}  # by loop
-        self._judged: dict[Access, Place | Reason] = {}
+        self._judged: dict[Access, TensorAccess | Reason] = {}
 
     @cached_property
     def formulas(self) -> Formulas:
@@ -93,19 +93,19 @@ class TensorMaps:
     def _multiplies(self) -> bool:
         return any(isinstance(op, tt.Dot) for op in self.function.walk())
 
-    def of(self, op: Access) -> Place | Reason:
+    def of(self, op: Access) -> TensorAccess | Reason:
         """The judgement of an access."""
         if op not in self._judged:
             try:
-                self._judged[op] = self._place(op)
+                self._judged[op] = self._described_access(op)
             except NotRegular as found:
                 self._judged[op] = found.reason
         return self._judged[op]
 
-    def _place(self, op: Access) -> Place:
-        place = _described(op) if isinstance(op, tt.DescriptorLoad | tt.DescriptorStore) else self._pointed(op)
-        block = place.tensor.block
-        if place.tensor.strides[-1] != ONE:
+    def _described_access(self, op: Access) -> TensorAccess:
+        access = _described(op) if isinstance(op, tt.DescriptorLoad | tt.DescriptorStore) else self._pointed(op)
+        block = access.tensor.block
+        if access.tensor.strides[-1] != ONE:
             raise NotRegular("no stride is known to be 1", "Pass a stride of 1 as it is, or as a tl.constexpr.")
         if block.element is I1 or isinstance(block.element, PointerType):
             raise NotRegular(f"elements of type {block.element} are not moved by tensor copies")
@@ -113,19 +113,19 @@ class TensorMaps:
             self.limits.layout(block.shape, byte_width(block.element))
         except ValueError as error:
             raise NotRegular(str(error)) from None
-        place = self._with_uniform_base(place)
-        self._check_numbers(place.tensor)
-        self._check_alignment(place)
+        access = self._with_uniform_base(access)
+        self._check_numbers(access.tensor)
+        self._check_alignment(access)
         if isinstance(op, tt.Store | tt.DescriptorStore):
-            self._check_row_end(place.tensor)
+            self._check_row_end(access.tensor)
         if isinstance(op, tt.DescriptorReduce) and block.element not in self.limits.updates.get(op.kind, ()):
             raise NotRegular(f"the engine has no update {op.kind} of {block.element}")
         original = self.added.get(op, op)
         apart = self._check_order(original)
         self._check_size(original, block)
-        return replace(place, tensor=replace(place.tensor, apart=apart))
+        return replace(access, tensor=replace(access.tensor, apart=apart))
 
-    def _pointed(self, op: tt.Load | tt.Store) -> Place:
+    def _pointed(self, op: tt.Load | tt.Store) -> TensorAccess:
         """An access through a block pointer."""
         maker = op.ptr.defining_op
         if not is_block_pointer(op.ptr.type) or not isinstance(maker, tt.MakeTensorPtr):
@@ -149,12 +149,12 @@ class TensorMaps:
         base, shift = _based(maker.base)
         sizes_, strides_, indices_ = parts
         block = block.with_shape(tuple(block.shape[dim] for dim in order))
-        return Place(Tensor(base, shift, sizes_, strides_, block, tuple(positive)), indices_, turned)
+        return TensorAccess(Tensor(base, shift, sizes_, strides_, block, tuple(positive)), indices_, turned)
 
-    def _with_uniform_base(self, place: Place) -> Place:
+    def _with_uniform_base(self, access: TensorAccess) -> TensorAccess:
         """The base as all programs have it; what moves it becomes dimensions before the others."""
         kept, moved = ZERO, dict[Polynomial, Polynomial]()
-        for monomial, factor in place.tensor.shift.terms.items():
+        for monomial, factor in access.tensor.shift.terms.items():
             fixed = tuple(value for value in monomial if _is_parameter(value))
             varying = tuple(value for value in monomial if not _is_parameter(value))
             if not varying:
@@ -162,7 +162,7 @@ class TensorMaps:
                 continue
             stride = Polynomial({fixed: factor})
             moved[stride] = moved.get(stride, ZERO) + Polynomial({varying: 1})
-        positive = dict.fromkeys(place.tensor.positive)
+        positive = dict.fromkeys(access.tensor.positive)
         for index in moved.values():
             if not all(map(_is_narrow, index.values)):
                 raise NotRegular("the base is moved by a number of 64 bits", "Compute it with 32 bits.")
@@ -170,11 +170,11 @@ class TensorMaps:
             if needed is None:
                 raise NotRegular("the base may be moved backwards", "Let it begin at the parameter.")
             positive.update(dict.fromkeys(needed))
-        tensor, count = place.tensor, len(moved)
+        tensor, count = access.tensor, len(moved)
         block = TensorType((1,) * count + tensor.block.shape, tensor.block.element)
         sizes = (Polynomial.constant(UNBOUNDED),) * count + tensor.sizes
         made = Tensor(tensor.base, kept, sizes, (*moved, *tensor.strides), block, tuple(positive))
-        return Place(made, (*moved.values(), *place.indices), place.turned)
+        return TensorAccess(made, (*moved.values(), *access.indices), access.turned)
 
     def _natural_where(self, index: Polynomial) -> list[Polynomial] | None:
         """Parameters that must be positive so that an index is not negative: what it is divided by; None where that is
@@ -214,10 +214,10 @@ class TensorMaps:
                 found = f"a stride is {number * width} bytes, no multiple of {self.limits.alignment}"
                 raise NotRegular(found, "Pad the rows.")
 
-    def _check_alignment(self, place: Place) -> None:
+    def _check_alignment(self, access: TensorAccess) -> None:
         """The engine begins at a multiple of what bases and strides are."""
-        width = byte_width(place.tensor.block.element)
-        for monomial, factor in place.indices[-1].terms.items():
+        width = byte_width(access.tensor.block.element)
+        for monomial, factor in access.indices[-1].terms.items():
             divisor = prod((factor * width, *(self.axes.of(value).divisibility[0] for value in monomial)))
             if divisor % self.limits.alignment:
                 found = f"columns may begin at no multiple of {self.limits.alignment} bytes"
@@ -299,7 +299,7 @@ def _at_once(loop: Operation | None, loaded: dict[Operation | None, int]) -> int
     return loaded[loop] + max((_at_once(other, loaded) for other in inner), default=0)
 
 
-def _described(op: tt.DescriptorLoad | tt.DescriptorStore) -> Place:
+def _described(op: tt.DescriptorLoad | tt.DescriptorStore) -> TensorAccess:
     """An access through a descriptor."""
     maker = op.desc.defining_op
     if not isinstance(maker, tt.MakeTensorDesc):
@@ -311,7 +311,7 @@ def _described(op: tt.DescriptorLoad | tt.DescriptorStore) -> Place:
     if block.rank != len(sizes):
         raise NotRegular("the block has fewer dimensions than the tensor")
     indices = tuple(map(Polynomial.of, op.indices))
-    return Place(Tensor(*_based(maker.base), sizes, strides, block), indices, turned=False)
+    return TensorAccess(Tensor(*_based(maker.base), sizes, strides, block), indices, turned=False)
 
 
 def _based(pointer: Value) -> tuple[Value, Polynomial]:

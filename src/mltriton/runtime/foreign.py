@@ -25,7 +25,7 @@ _FLOATS8 = {10: "float8_e4m3fn", 11: "float8_e4m3fnuz", 12: "float8_e5m2", 13: "
 
 
 @record(frozen=True)
-class Place:
+class Device:
     """A device, as torch names it."""
 
     type: str
@@ -89,7 +89,7 @@ def _by_cuda_interface(value: Any) -> ForeignArray:
     strides = said.get("strides")
     in_elements = None if strides is None else [stride // dtype.itemsize for stride in strides]
     # An array without elements has the address 0, which lies nowhere.
-    device = Place("cuda", index_of(address) if address else 0)
+    device = Device("cuda", index_of(address) if address else 0)
     found = ForeignArray(value, address, dtype.name, said["shape"], in_elements, device)
     found.stream, found.is_read_only = said.get("stream"), bool(said["data"][1])
     return found
@@ -135,16 +135,16 @@ def _by_dlpack(value: Any) -> ForeignArray:
     except TypeError:  # of before DLPack 1.0
         capsule = value.__dlpack__()
     tensor, is_read_only = _described(capsule)
-    place = _DEVICES.get(tensor.device_type)
+    device_type = _DEVICES.get(tensor.device_type)
     dtype = _FLOATS8.get(tensor.code) or f"{_KINDS.get(tensor.code, 'unknown')}{tensor.bits}"
-    if place is None or tensor.lanes != 1 or dtype.startswith("unknown"):
+    if device_type is None or tensor.lanes != 1 or dtype.startswith("unknown"):
         found = f"DLPack's device {tensor.device_type}, type {tensor.code} of {tensor.bits} bits, {tensor.lanes} lanes"
         message = f"an array of type {type(value).__name__} is not one that kernels know"
         raise ArgumentError(message, found=found, location=calling_location())
     shape = tensor.shape[: tensor.ndim]
     strides = tensor.strides[: tensor.ndim] if tensor.strides else None
     address = (tensor.data or 0) + tensor.byte_offset
-    device = Place(place, tensor.device_id) if place == "cuda" else "cpu"
+    device = Device(device_type, tensor.device_id) if device_type == "cuda" else "cpu"
     dtype = "bool" if dtype == "bool8" else dtype
     # The capsule, which nobody takes, frees its description, but not the array, when it goes.
     found = ForeignArray((value, capsule), address, dtype, shape, strides, device)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 from mltriton.analysis.rectangles import Reason, Rectangle
-from mltriton.analysis.tensor_maps import Access, Place, TensorMaps
+from mltriton.analysis.tensor_maps import Access, TensorAccess, TensorMaps
 from mltriton.dialects import tt
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import TensorType, block_of
@@ -60,7 +60,7 @@ def _block(op: Access) -> TensorType | None:
     return block_of(op.value.type if isinstance(op, tt.DescriptorStore | tt.Store) else op.result.type)
 
 
-def _remark(op: Access, judged: Place | Reason) -> Remark:
+def _remark(op: Access, judged: TensorAccess | Reason) -> Remark:
     stores, block = isinstance(op, tt.Store | tt.DescriptorStore), cast(TensorType, _block(op))
     what = f"{'store' if stores else 'load'} {'x'.join(map(str, block.shape))}x{block.element}"
     if isinstance(judged, Reason):

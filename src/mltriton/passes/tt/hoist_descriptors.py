@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.analysis.affine.polynomials import Polynomial
-from mltriton.analysis.tensor_maps import Access, Place, Tensor, TensorMaps, accesses_of
+from mltriton.analysis.tensor_maps import Access, Tensor, TensorAccess, TensorMaps, accesses_of
 from mltriton.dialects import tt, ttng
 from mltriton.ir.attributes import StringAttr
 from mltriton.ir.builder import Builder
@@ -67,15 +67,15 @@ def _hoist(function: tt.Func, limits: TensorCopies) -> None:
     judge = TensorMaps(function, limits, added)
     judged = [(op, judge.of(op)) for op in accesses_of(function)]
     entry, maps = Builder().before(function.body.block.ops[0]), dict[Tensor, Value]()
-    for op, place in judged:
+    for op, access in judged:
         original = added.get(op)
-        if isinstance(place, Place):
+        if isinstance(access, TensorAccess):
             if original is not None:
                 original.replace_by(op.results)
-            if place.tensor not in maps:
+            if access.tensor not in maps:
                 with entry.at(op.loc):
-                    maps[place.tensor] = _map(entry, place.tensor)
-            _through(op, place, maps[place.tensor])
+                    maps[access.tensor] = _map(entry, access.tensor)
+            _through(op, access, maps[access.tensor])
         elif original is not None:
             op.erase()
 
@@ -92,12 +92,12 @@ def _scalars(builder: Builder, numbers: Sequence[Polynomial]) -> list[Value]:
     return [number.emit(builder, I64) for number in numbers]
 
 
-def _through(op: Access, place: Place, described: Value) -> None:
+def _through(op: Access, access: TensorAccess, described: Value) -> None:
     """Access a block by a descriptor in the place of an operation."""
     builder = Builder().before(op)
-    indices = [index.emit(builder, I32) for index in place.indices]
+    indices = [index.emit(builder, I32) for index in access.indices]
     if isinstance(op, tt.Store | tt.DescriptorStore):
-        value = builder.emit(tt.Trans, op.value, order=_TURNED) if place.turned else op.value
+        value = builder.emit(tt.Trans, op.value, order=_TURNED) if access.turned else op.value
         kind = op.kind if isinstance(op, tt.DescriptorReduce) else None
         if kind is None:
             builder.create(tt.DescriptorStore, described, value, indices)
@@ -105,10 +105,10 @@ def _through(op: Access, place: Place, described: Value) -> None:
             builder.create(tt.DescriptorReduce, described, value, indices, kind=kind)
     else:
         block = cast(TensorType, op.result.type)
-        block = block.with_shape(block.shape[::-1]) if place.turned else block
+        block = block.with_shape(block.shape[::-1]) if access.turned else block
         loaded = builder.emit(
             tt.DescriptorLoad, described, indices, result_types=[block], cache=op.cache, evict=op.evict
         )
         loaded.hint = op.result.hint
-        op.result.replace_by(builder.emit(tt.Trans, loaded, order=_TURNED) if place.turned else loaded)
+        op.result.replace_by(builder.emit(tt.Trans, loaded, order=_TURNED) if access.turned else loaded)
     op.erase()

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import cast
 
-from mltriton.analysis.aliasing import may_alias, orders_memory, same_places, writes_in
+from mltriton.analysis.aliasing import may_alias, orders_memory, same_elements, writes_in
 from mltriton.dialects import tile, tt, ttg
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.order import operands_first
@@ -205,7 +205,7 @@ def _ends(effect: _Effect, load: Operation, last: int) -> bool:
 def _kills(load: Operation, write: Operation, is_last_use: bool, holder: Operation) -> bool:
     if not may_alias(load, write):
         return False
-    return not (is_last_use and holder is write and same_places(load, write) and _reads_own_elements(load, write))
+    return not (is_last_use and holder is write and same_elements(load, write) and _reads_own_elements(load, write))
 
 
 def _reads_own_elements(load: Operation, write: Operation) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 
-from mltriton.analysis.aliasing import may_alias, same_places
+from mltriton.analysis.aliasing import may_alias, same_elements
 from mltriton.ir.operation import Value
 from mltriton.passes.intrinsic.tile_loops.footprints import Coordinates, Footprint, consumers
 from mltriton.passes.intrinsic.tile_loops.members import Atomic, Fill, Member
@@ -119,9 +119,9 @@ class LoopNest:
         store, own = member.store, member.coordinates
         for other, footprint in zip(self.members, self.prints, strict=True):
             if store is not None:
-                if any(may_alias(load, store) and not same_places(load, store) for load, _ in footprint.loads):
+                if any(may_alias(load, store) and not same_elements(load, store) for load, _ in footprint.loads):
                     return False
-                if other.store is not None and may_alias(other.store, store) and not same_places(other.store, store):
+                if other.store is not None and may_alias(other.store, store) and not same_elements(other.store, store):
                     return False
             if member.target is not None and any(
                 value is member.target.owner and coordinates[: len(own) - 1] != own[:-1]

@@ -26,7 +26,7 @@ from mltriton.passes.intrinsic.tile_loops.members import (
     Member,
     StoreBlock,
 )
-from mltriton.passes.intrinsic.tile_loops.nest_regions import Place
+from mltriton.passes.intrinsic.tile_loops.nest_regions import Membership
 from mltriton.passes.intrinsic.tile_loops.operations import is_virtual, statement_of
 from mltriton.passes.intrinsic.tile_loops.reuse import reuse_tiles
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
@@ -50,10 +50,10 @@ class Lowering:
     evaluated where their results are used.
     """
 
-    def __init__(self, spec: TargetSpec, places: Mapping[Operation, Place]) -> None:
+    def __init__(self, spec: TargetSpec, memberships: Mapping[Operation, Membership]) -> None:
         self.spec = spec
-        self.places = places
-        self.place: Place | None = None  # of the operation at hand, in a `tile.nest`
+        self.memberships = memberships
+        self.membership: Membership | None = None  # of the operation at hand, in a `tile.nest`
         self.opened: Operation | None = None  # the `tile.nest` that the open loop nest began with
         self.e = Evaluator(Emitter(spec.lanes))
         self.nest = LoopNest()
@@ -70,9 +70,9 @@ class Lowering:
         self.e.block_depth[block] = self.e.emitter.level
         for op in block.ops[:-1]:
             with self.e.located(op.loc):
-                self.place = self.places.get(op)
+                self.membership = self.memberships.get(op)
                 self.operation(op)
-                self.place = None
+                self.membership = None
 
     def operation(self, op: Operation) -> None:
         """Lower one operation."""
@@ -81,7 +81,7 @@ class Lowering:
             for result in op.results:
                 if isinstance(result.type, MemDescType):
                     raise unknown_buffer(result)
-        if self.place is None and is_member(op):
+        if self.membership is None and is_member(op):
             raise refuse(op, f"{op.name} stands in no loop nest: form-nests comes before match-target-size")
         if rule is not None:
             rule(self, op)
@@ -108,40 +108,40 @@ class Lowering:
         """Append to the open loop nest, or to a new one: what stands in a `tile.nest` goes to that one, what dots and
         control flow store to the open one if it fits there.
         """
-        footprint, place = self.footprint(member), self.place
+        footprint, membership = self.footprint(member), self.membership
         self.enter()
         if not self.nest.accepts(member, footprint):
-            if place is not None:
-                raise refuse(place.nest, "members of a loop nest do not share their rows")
+            if membership is not None:
+                raise refuse(membership.nest, "members of a loop nest do not share their rows")
             self.flush()
         self.nest.add(member, footprint)
-        if place is not None:
-            first, self.nest.levels[-1] = self.nest.levels[-1], place.loop
-            if first > place.loop:
+        if membership is not None:
+            first, self.nest.levels[-1] = self.nest.levels[-1], membership.loop
+            if first > membership.loop:
                 message = "a member of a loop nest runs too early: in loop {} of a row, not in loop {}"
-                raise refuse(place.nest, message.format(place.loop, first))
+                raise refuse(membership.nest, message.format(membership.loop, first))
 
     def fits(self, member: Member) -> bool:
         """Whether a member can do what it does in the loops of its `tile.nest`."""
         self.enter()
-        footprint, place = self.footprint(member), self.place
+        footprint, membership = self.footprint(member), self.membership
         fits = self.nest.accepts(member, footprint)
-        return place is None or (fits and self.nest.level(member, footprint) <= place.loop)
+        return membership is None or (fits and self.nest.level(member, footprint) <= membership.loop)
 
     def enter(self) -> None:
         """Begin the `tile.nest` in which the operation at hand stands."""
-        if self.place is not None and self.place.nest is not self.opened:
+        if self.membership is not None and self.membership.nest is not self.opened:
             self.flush()
-            self.opened = self.place.nest
+            self.opened = self.membership.nest
 
     def keep(self, op: tile.Fill) -> None:
         """Let a loop of the nest in which the operation at hand stands keep a block for later loops of a row."""
-        assert self.place is not None
+        assert self.membership is not None
         self.enter()
         lane = len(self.nest.outer) if self.nest.members else -1
         if op.row.count(lane) != 1 or max(op.row) > lane:
             raise refuse(op, "what is kept for a row follows the loops of the members before it")
-        self.nest.kept.append((op.source, op.row, self.place.loop))
+        self.nest.kept.append((op.source, op.row, self.membership.loop))
 
     def flush(self) -> None:
         """Write the open loop nest."""

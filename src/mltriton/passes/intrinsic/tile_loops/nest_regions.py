@@ -135,7 +135,7 @@ def _replace(value: Value, other: Value, users: Sequence[Operation]) -> None:
                 user.set_operand(number, other)
 
 
-class Place(NamedTuple):
+class Membership(NamedTuple):
     """Where a member stands: in which nest, and in which of the loops of a row; whether the loop before prefetches."""
 
     nest: tile.Nest
@@ -143,17 +143,17 @@ class Place(NamedTuple):
     prefetched: bool
 
 
-def flatten(block: Block) -> dict[Operation, Place]:
+def flatten(block: Block) -> dict[Operation, Membership]:
     """Put the operations of all nests in place of them, inner blocks included; says where members stood."""
-    places: dict[Operation, Place] = {}
+    members: dict[Operation, Membership] = {}
     ops: list[Operation] = []
     for op in block.ops:
         if not isinstance(op, tile.Nest):
             ops.append(op)
             for inner in op.blocks:
-                places |= flatten(inner)
+                members |= flatten(inner)
             continue
-        places |= _members_of(op)
+        members |= _members_of(op)
         *stood, end = op.body.block.ops
         for result, value in zip(op.results, end.operands, strict=True):
             result.replace_by(value)
@@ -162,10 +162,10 @@ def flatten(block: Block) -> dict[Operation, Place]:
     for op in ops:
         op.block = block
     block.ops = ops
-    return places
+    return members
 
 
-def _members_of(nest: tile.Nest) -> dict[Operation, Place]:
+def _members_of(nest: tile.Nest) -> dict[Operation, Membership]:
     members = [op for op in nest.body.block.ops if is_member(op)]
     if len(members) != len(nest.loops):
         raise TargetError(
@@ -178,7 +178,7 @@ def _members_of(nest: tile.Nest) -> dict[Operation, Place]:
         message = "lanes go along a dimension of a block that a loop nest stores, in squares that divide it"
         raise TargetError(message, location=nest.loc.in_source, found=f"along {nest.along}, squares of {nest.squares}")
     stood = zip(members, nest.loops, strict=True)
-    return {op: Place(nest, loop, number in nest.prefetched) for number, (op, loop) in enumerate(stood)}
+    return {op: Membership(nest, loop, number in nest.prefetched) for number, (op, loop) in enumerate(stood)}
 
 
 def _may_go_along(op: Operation, along: int, squares: int) -> bool:

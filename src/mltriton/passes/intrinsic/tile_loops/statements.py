@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 def store(low: Lowering, op: tt.Store | tt.DescriptorStore) -> None:
     """A block joins the nest; a scalar is stored now."""
     if isinstance(op.value.type, TensorType):
-        assert low.place is not None
-        member = store_member(op, low.place.nest)
-        member.prefetched = low.place.prefetched
+        assert low.membership is not None
+        member = store_member(op, low.membership.nest)
+        member.prefetched = low.membership.prefetched
         low.add(member)
     else:
         copy_scalar(low, op)

@@ -17,7 +17,7 @@ from typing import Any, cast
 from mltriton.executor import Visits
 from mltriton.tools.migrate.result import Site
 
-Place = tuple[int, int]
+Position = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ def _is_within(access: Call, call: Call, first: int, last: int | None) -> bool:
     return access.function == call.function and first <= access.site.line <= (last or access.site.line)
 
 
-def _counts(visits: Visits, file: str) -> dict[Place, int]:
+def _counts(visits: Visits, file: str) -> dict[Position, int]:
     """How often the accesses of each site ran in the program that ran them most."""
-    programs: dict[Place, Counter[Any]] = {}
+    programs: dict[Position, Counter[Any]] = {}
     for op, counts in visits.counts.items():
         found = op.loc.innermost
         if found is not None and found.file == file:
@@ -98,7 +98,7 @@ def _counts(visits: Visits, file: str) -> dict[Place, int]:
     return {site: max(counts.values()) for site, counts in programs.items()}
 
 
-def _most(counts: Mapping[Place, int], site: Site) -> int:
+def _most(counts: Mapping[Position, int], site: Site) -> int:
     at = (count for (line, column), count in counts.items() if line == site.line and site.column in (column, -1))
     return max(at, default=0)
 
