@@ -308,6 +308,18 @@
 // expected: stands outside of nests
 "tile.nest"() <{loops = array<i32: 0, 0>, along = 0 : i32}> ({ "tile.yield"() : () -> () }) : () -> ()
 // expected: shares no loops
+"tile.pack"(%t2) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+// expected: attribute element is not given
+"tile.pack"(%tf) <{element = f32}> : (tensor<4xf32>) -> tensor<4xf32>
+// expected: a matrix is packed
+"tile.pack"(%t2) <{element = f32, group = 3 : i32}> : (tensor<4x4xf32>) -> tensor<4x4xf32>
+// expected: groups divide the rows
+"tile.pack"(%t2) <{element = f32, panel = 3 : i32}> : (tensor<4x4xf32>) -> tensor<4x4xf32>
+// expected: panels divide the columns
+"tile.pack"(%t2) <{element = bf16, in_place = true}> : (tensor<4x4xf32>) -> tensor<4x4xf32>
+// expected: read from a copy
+"tile.pack"(%t2) <{element = f32, near = 64 : i32}> : (tensor<4x4xf32>) -> tensor<4x4xf32>
+// expected: when a block is read in place
 "tile.scratch"() <{offset = 8 : i32, bytes = 64 : i32}> : () -> !tt.ptr<f32, 5>
 // expected: a multiple of 64
 "tile.scratch"() <{offset = 64 : i32, bytes = 64 : i32}> : () -> !tt.ptr<f32>

@@ -1,4 +1,4 @@
-// RUN: mltriton opt %s -p form-nests,match-target-size,dce,allocate-scratch | filecheck %s
+// RUN: mltriton opt %s -p form-nests,pack-operands,match-target-size,dce,allocate-scratch | filecheck %s
 // Where blocks lie in memory a dot is a micro-kernel. The left operand is read where it lies; 64 rows need the right one
 // so often that it is copied first, to where its rows are near each other; the sum is a tile, which the store reads row
 // by row.

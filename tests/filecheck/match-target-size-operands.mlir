@@ -1,4 +1,4 @@
-// RUN: mltriton opt %s -p form-nests,match-target-size,dce | filecheck %s
+// RUN: mltriton opt %s -p form-nests,pack-operands,match-target-size,dce | filecheck %s
 // Left operands of dots are stored with the elements that micro-kernels take. What such a block is computed from stays
 // where it is as long as others than dots need it.
 

@@ -1,4 +1,4 @@
-// RUN: mltriton opt %s -p form-nests,match-target-size,dce | filecheck %s
+// RUN: mltriton opt %s -p form-nests,pack-operands,match-target-size,dce | filecheck %s
 // Where blocks lie in memory a row becomes chunks of the target's lanes. Nothing is stored between operations: the sum is
 // carried by the loop over the chunks, whose first part lies inside the mask and takes none.
 

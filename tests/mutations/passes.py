@@ -375,6 +375,13 @@ MEMORY = [
         "passes/intrinsic/test_first_sums.py",
     ),
     Mutation(
+        "passes/intrinsic/pack_operands.py",
+        '"group": kernel.group,',
+        '"group": 1,',
+        "a right operand is not packed in the groups that its micro-kernel multiplies",
+        "passes/intrinsic/test_tile_loops.py -kdot",
+    ),
+    Mutation(
         "passes/intrinsic/tile_loops/packing.py",
         "e.at(packing.value, packing.index(prefix, a.add(first, constant_index(r)), column), lanes)",
         "e.at(packing.value, packing.index(prefix, first, column), lanes)",

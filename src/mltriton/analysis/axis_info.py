@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from mltriton.analysis.axis_rules import RULES, pointee_of, promised, same_constancy
 from mltriton.analysis.regularity import AxisInfo, gcds, unknown
-from mltriton.dialects import scf, tt
+from mltriton.dialects import scf, tile, tt
 from mltriton.ir.attributes import ArrayAttr, DictAttr
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.types import byte_width
@@ -82,6 +82,9 @@ class AxisInfoAnalysis:
             for block in blocks:
                 self._block(block)
             self._join_results(op, [block.terminator.operands for block in blocks])
+        elif isinstance(op, tile.Nest):
+            self._block(op.body.block)
+            self._join_results(op, [op.body.block.terminator.operands])
 
     def _counter(self, op: scf.For) -> AxisInfo:
         lower, step = (self._infos.get(value) or unknown(value.type) for value in (op.lower, op.step))

@@ -30,7 +30,7 @@ WARP_LEVEL_OPERATIONS = (
 )
 
 
-LOOP_NESTS = ("tile.nest", "tile.fill", "tile.yield")  # of a target whose blocks lie in memory
+LOOP_NESTS = ("tile.nest", "tile.fill", "tile.yield", "tile.pack")  # of a target whose blocks lie in memory
 
 
 def verify_level(module: Module) -> None:

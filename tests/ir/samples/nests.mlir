@@ -18,4 +18,8 @@ module attributes {mltriton.level = "warp"} {
     } {a.note = 1 : i32}
     tt.return
   }
+  tt.func public @packed(%x: tensor<8x16xf32, #blocked>) {
+    %0 = tile.pack %x {element = f32, in_place = true, near = 1024 : i32, panel = 8 : i32} : tensor<8x16xf32, #blocked>
+    tt.return
+  }
 }

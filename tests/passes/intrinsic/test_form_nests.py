@@ -1,4 +1,4 @@
-"""form-nests: a nest means what its operations mean, and match-target-size takes nests as they are written."""
+"""form-nests and pack-operands mean what stood there, and match-target-size takes nests as they are written."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_nests_mean_what_stood_there(style: str, seed: int, tmp_path: Path) -> N
         return arguments
 
     before = results()
-    module = transform(module, "form-nests")
+    module = transform(module, "form-nests,pack-operands")
     assert any(isinstance(op, tile.Nest) for op in module.walk())
     for expected, found in zip(before, results(), strict=True):
         np.testing.assert_array_equal(found, expected)

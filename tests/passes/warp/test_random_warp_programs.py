@@ -44,5 +44,5 @@ def test_random_program(seed: int, tmp_path: Path) -> None:
     assert all(np.isfinite(array).all() for array in expected)
     serial = transform(module, "serialize-warps")
     compare(expected, made.results(serial))
-    loops = transform(serial, "canonicalize,cse,licm,dce,form-nests,match-target-size,dce")
+    loops = transform(serial, "canonicalize,cse,licm,dce,form-nests,pack-operands,match-target-size,dce")
     compare(expected, made.results(loops, options=Options(uninitialised=True)))

@@ -55,7 +55,7 @@ def check(made: Program) -> Module:
     compare(expected, made.results(serial))
     clean = transform(serial, "canonicalize,cse,licm,dce")
     compare(expected, made.results(clean))
-    loops = transform(clean, "form-nests,match-target-size,dce")
+    loops = transform(clean, "form-nests,pack-operands,match-target-size,dce")
     compare(expected, made.results(loops, options=Options(uninitialised=True)))
     return loops
 
@@ -143,6 +143,8 @@ def test_a_buffer_that_a_branch_chooses_is_refused(chosen_by: str, message: str)
     """The language has no way to say it."""
     module = parse_module(CHOICE.format(chosen_by=chosen_by), "choice.mlir")
     with pytest.raises(TargetError, match=message) as caught:
-        transform(module, "assign-layouts,distribute-to-warps,serialize-warps,form-nests,match-target-size")
+        transform(
+            module, "assign-layouts,distribute-to-warps,serialize-warps,form-nests,pack-operands,match-target-size"
+        )
     assert caught.value.line == 11
     assert "memdesc<8xf32" in str(caught.value)

@@ -32,6 +32,11 @@ def fill(op: tile.Fill) -> Handler:
     return lambda warp, block: None
 
 
+def pack(op: tile.Pack) -> Handler:
+    """The block: where it lies is not told yet."""
+    return lambda warp, block: block
+
+
 def scratch(op: tile.Scratch) -> Handler:
     """The address of a part of the thread's scratch memory."""
     offset = scratch_offset(op)
@@ -200,6 +205,7 @@ def _pointee(type: Type) -> Type:
 
 TABLE: Table = {
     tile.Fill: fill,
+    tile.Pack: pack,
     tile.Scratch: scratch,
     tile.Load: load,
     tile.Store: store,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, cast
 
-from mltriton.dialects import arith, tt, ttg
+from mltriton.dialects import arith, tile, tt, ttg
 from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, Type, shape_of
@@ -49,19 +49,19 @@ def in_memory(low: Lowering, value: Value) -> InMemory | None:
     order = tuple(range(len(shape_of(value.type))))
     while True:
         value = low.e.aliases.get(value, value)
-        tile = low.e.tiles.get(value)
-        if tile is not None:
-            return InMemory(tile, order, tile.element)
+        found = low.e.tiles.get(value)
+        if found is not None:
+            return InMemory(found, order, found.element)
         op = value.defining_op
         if isinstance(op, ttg.LocalLoad):
-            tile = low.e.window(op.memory)
-            return InMemory(tile, order, tile.element)
+            window = low.e.window(op.memory)
+            return InMemory(window, order, window.element)
         if isinstance(op, LOADS):
             low.finish(op.operands)
             return InMemory(op, order, cast(TensorType, value.type).element)
         if isinstance(op, tt.Trans):
             order = tuple(op.order[dim] for dim in order)
-        elif not isinstance(op, ttg.ConvertLayout):
+        elif not isinstance(op, ttg.ConvertLayout | tile.Pack):
             return None
         value = op.operands[0]
 

@@ -81,7 +81,7 @@ def _set_homes(low: Lowering, slots: Sequence[Slot], ends: Sequence[Value]) -> N
 
 
 def prepare_before(low: Lowering, op: Operation) -> None:
-    """Bring operands of dots to their final form once, before a loop, where every iteration would do it again."""
+    """Bring left operands of dots to their final form once, before a loop, where every iteration would do it again."""
     outside = {
         operand: None
         for inner in op.walk()
@@ -92,7 +92,8 @@ def prepare_before(low: Lowering, op: Operation) -> None:
         users = [user for user in value.users if is_inside(user, op)]
         if users and all(isinstance(user, tt.Dot) and value is not user.c for user in users):
             for user in users:
-                dot_operands.prepare(low, cast(tt.Dot, user), value)
+                if user.operands[0] is value:
+                    dot_operands.prepare_left(low, cast(tt.Dot, user))
     low.flush()
 
 

@@ -44,7 +44,7 @@ class Directions:
         """
         shape = shape_of(store.value.type)
         last = len(shape) - 1
-        unit = self._is_unit(store.value, store)
+        unit = self.is_unit(store.value, store)
         along = next((dim for dim in reversed(range(last + 1)) if shape[dim] > 1 and unit[dim]), last)
         if along == last:
             return None
@@ -63,15 +63,16 @@ class Directions:
         for block, load, coordinates in [*loads, *leaves]:
             if min(coordinates, default=0) < -1 or len(set(coordinates) - {-1}) < 2:
                 continue
-            unit = self._is_unit(block, load)
-            runs = {dim for dim, is_unit in zip(coordinates, unit, strict=True) if is_unit}
+            unit = self.is_unit(block, load)
+            parts = zip(coordinates, unit, shape_of(block.type), strict=True)
+            runs = {dim for dim, is_unit, extent in parts if is_unit and (extent > 1 or dim == last)}
             if last not in coordinates or last in runs:
                 return last
             if runs:
                 return min(runs)
         return last
 
-    def _is_unit(self, block: Value, op: Operation | None) -> Sequence[bool]:
+    def is_unit(self, block: Value, op: Operation | None) -> Sequence[bool]:
         """For each dimension of a block whether neighbours along it are neighbours in memory: where `op` accesses it,
         in scratch memory without.
         """

@@ -17,9 +17,9 @@ from mltriton.ir.attributes import Attribute, IntegerAttr, TypeAttr
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.reaching import operands_behind, reached
 from mltriton.ir.types import I1, TensorType, Type, shape_of
+from mltriton.passes.intrinsic.tile_loops.dot_kernels import kernel_of, left_types, may_use_lines
 from mltriton.passes.intrinsic.tile_loops.first_sums import is_zero
 from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Footprint, consumers, whole_use
-from mltriton.passes.intrinsic.tile_loops.indirect_dots import kernel_of, left_types, may_use_lines
 from mltriton.passes.intrinsic.tile_loops.members import Fill
 from mltriton.passes.intrinsic.tile_loops.operations import LOADS, is_virtual
 
@@ -40,7 +40,7 @@ def fills_of(nests: Nests, op: tt.Dot) -> Iterator[tuple[tile.Fill, Sequence[Ope
     """
     kernel = kernel_of(nests.spec, op)
     in_place = any(isinstance(user, ttg.LocalStore) for user in op.result.users)
-    if kernel is None or in_place or may_use_lines(nests, op):
+    if kernel is None or in_place or may_use_lines(nests.spec, op):
         return
     if _is_computed(nests, op.c) and not is_zero(op.c):
         yield tile.Fill([op.c], (), {"start": IntegerAttr(1, I1)}, (), op.loc), ()
@@ -178,7 +178,7 @@ def fill_operand(
 
 def _takes(low: Reader, dot: tt.Dot, value: Value, element: Type) -> bool:
     """Whether a dot is going to read its left operand from a tile of `value` with such elements."""
-    if left_types(low, dot) != {element}:
+    if left_types(low.spec, dot) != {element}:
         return False
     base, transposed = computed_value(dot.a)
     if dot.a is value or base is not value or not transposed:

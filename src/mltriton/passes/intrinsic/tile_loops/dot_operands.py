@@ -1,9 +1,9 @@
 """Operands of dots: read where they lie, or brought to memory in the form that the micro-kernel takes.
 
 Level: warp to intrinsic. The left operand is read where it lies (a tile, or a load that is row-major or column-major
-and inside its masks, which an `scf.if` finds out) or filled into a tile, as part of the open loop nest. The right
-operand is read where it lies when its rows are near each other, and packed otherwise. Operands that a loop does not
-change are prepared before it.
+and inside its masks, which an `scf.if` finds out) or filled into a tile, as part of the open loop nest. How the right
+one comes to memory, and where, says its `tile.pack`; masks and strides decide here, or when the program runs, whether
+it may be read where it lies. Left operands that a loop does not change are prepared before it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from mltriton.dialects import arith, scf, tt
+from mltriton.dialects import arith, scf, tile, tt
 from mltriton.errors import TargetError
 from mltriton.ir.operation import Block, Region, Value
 from mltriton.ir.types import (
@@ -29,22 +29,20 @@ from mltriton.passes.intrinsic.tile_loops import addressing, packing
 from mltriton.passes.intrinsic.tile_loops.accesses import compare
 from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvable, Stride
 from mltriton.passes.intrinsic.tile_loops.dot_fills import computed_value, fill_together, filled_before
-from mltriton.passes.intrinsic.tile_loops.emitter import Scope
+from mltriton.passes.intrinsic.tile_loops.dot_kernels import kernel_of, may_use_lines
+from mltriton.passes.intrinsic.tile_loops.emitter import Scope, refuse
 from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index
-from mltriton.passes.intrinsic.tile_loops.indirect_dots import kernel_of, lines_of, may_use_lines
+from mltriton.passes.intrinsic.tile_loops.indirect_dots import lines_of
 from mltriton.passes.intrinsic.tile_loops.operations import LOADS
 from mltriton.passes.intrinsic.tile_loops.packing import Packing, Source
 from mltriton.passes.intrinsic.tile_loops.recomputed import repeated_parts
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 from mltriton.records import record
-from mltriton.targets.base import MicroKernel, TargetSpec
+from mltriton.targets.base import MicroKernel
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
-
-NEAR_ROWS = 1024  # bytes from row to row up to which a right operand is read in place, whatever the number of rows of C
-FEW_ROWS = 32  # rows of C up to which packing the right operand does not pay
 
 
 @record()
@@ -96,47 +94,47 @@ def plan_of(low: Lowering, op: tt.Dot) -> Plan:
     return Plan(op, kernel, tuple(batch), m, n, k)
 
 
-def is_packed(op: tt.Dot, spec: TargetSpec) -> bool:
-    """Whether a dot's right operand is copied before it is multiplied, as far as one can see from the dot."""
-    element = cast(TensorType, op.b.type).element
-    kernel = next(iter(spec.micro_kernels.get(element, ())), None)
-    in_place = kernel is not None and kernel.group == 1 and kernel.operand is element
-    return not in_place or shape_of(op.a.type)[-2] > FEW_ROWS
-
-
-def prepare(low: Lowering, op: tt.Dot, value: Value) -> None:
-    """Bring an operand that the coming loop does not change into its final form."""
+def prepare_left(low: Lowering, op: tt.Dot) -> None:
+    """Bring a left operand that the coming loop does not change into its final form."""
     plan = plan_of(low, op)
-    if may_use_lines(low, op):
-        if value is op.a:
-            low.force(value)  # in which form the dot wants it is not known before its right operand is
-            return
-        if lines_of(low, op) is not None:
-            return
+    if may_use_lines(low.spec, op):
+        low.force(op.a)  # in which form the dot wants it is not known before its right operand is
+        return
     if plan.batch:
         return
-    if value is op.a:
-        left = left_operand(low, plan)
-        if isinstance(left, Direct) and left.conditions:
-            low.flush()
-            low.packed["left", value, plan.kernel] = chosen_left(low, plan, left, ())
-    if value is op.b:
+    left = left_operand(low, plan)
+    if isinstance(left, Direct) and left.conditions:
         low.flush()
-        right = right_operand(low, plan)
-        if isinstance(right, Packing) or (isinstance(right, Direct) and right.conditions):
-            low.packed["right", value, plan.kernel] = _choose_right(low, plan, right)
+        low.packed["left", op.a, plan.kernel] = chosen_left(low, plan, left, ())
 
 
-def known_operand(low: Lowering, side: str, value: Value, kernel: MicroKernel) -> Ready | None:
+def pack_before(low: Lowering, op: tile.Pack) -> None:
+    """Bring a right operand to memory before the loops that do not change it; that of one dot right here is packed when
+    it is multiplied.
+    """
+    dots = [user for user in op.result.users if isinstance(user, tt.Dot)]
+    if len(dots) != len(op.result.users):
+        raise refuse(op, "what is packed is for dots, on the right")
+    if all(dot.block is op.block for dot in dots) and len(dots) < 2:
+        return
+    if op.by_lines and any(lines_of(low, dot) is not None for dot in dots):
+        return
+    low.flush()
+    right = right_operand(low, op)
+    if isinstance(right, Packing) or (isinstance(right, Direct) and right.conditions):
+        low.packed["right", op] = _choose_right(low, op, right)
+
+
+def known_operand(low: Lowering, *key: object) -> Ready | None:
     """An operand that was prepared before."""
-    found = low.packed.get((side, value, kernel))
+    found = low.packed.get(key)
     return found if found is not None and found.scope in low.e.emitter.scopes else None
 
 
 def left_operand(low: Lowering, plan: Plan) -> Direct | Ready:
     """The left operand where it lies, or a tile that the open loop nest (or a nest of its own) fills."""
     value, kernel = plan.op.a, plan.kernel
-    direct = _direct(low, value, kernel, (-1,) if kernel.needs_rows else (-1, -2))
+    direct = _direct(low, value, kernel.operand, (-1,) if kernel.needs_rows else (-1, -2))
     if direct is not None and not direct.conditions:
         return direct
     known = known_operand(low, "left", value, kernel)
@@ -192,41 +190,46 @@ def _from_tile(low: Lowering, made: Tile, layout: str) -> Ready:
     )
 
 
-def right_operand(low: Lowering, plan: Plan) -> Direct | Ready | Packing:
+def right_of(op: tt.Dot) -> tile.Pack:
+    """How the right operand of a dot comes to memory."""
+    pack = op.b.defining_op
+    if not isinstance(pack, tile.Pack):
+        raise refuse(op, "the right operand of a dot is packed: pack-operands comes before match-target-size")
+    return pack
+
+
+def right_operand(low: Lowering, op: tile.Pack) -> Direct | Ready | Packing:
     """The right operand where it lies, prepared before a loop, or how it is packed."""
-    value, kernel = plan.op.b, plan.kernel
-    direct = _direct(low, value, kernel, (-1,)) if kernel.group == 1 else None
-    if direct is not None and plan.m > FEW_ROWS:
-        near = _near_rows(low, direct.stride, kernel)
+    direct = _direct(low, op.source, op.element, (-1,)) if op.in_place else None
+    if direct is not None and op.near:
+        near = _near_rows(low, direct.stride, op)
         direct = None if near is None else replace(direct, conditions=direct.conditions + near)
     if direct is not None and not direct.conditions:
         return direct
-    known = known_operand(low, "right", value, kernel) or direct
+    known = known_operand(low, "right", op) or direct
     if known is not None:
         return known
-    parts = repeated_parts(low, value)
+    parts = repeated_parts(low, op.source)
     for part in parts:
         low.force(part)
     if parts:
         low.flush()
-    return right_packing(low, plan)
+    return right_packing(op)
 
 
-def _near_rows(low: Lowering, stride: Stride, kernel: MicroKernel) -> list[Value] | None:
+def _near_rows(low: Lowering, stride: Stride, op: tile.Pack) -> list[Value] | None:
     """The conditions under which rows are near each other; None where they never are."""
-    limit = NEAR_ROWS // byte_width(kernel.operand)
+    limit = op.near // byte_width(op.element)
     if isinstance(stride, int):
         return [] if stride <= limit else None
     known = low.e.arithmetic.wrap(stride)
     return [low.e.arithmetic.scalar(compare(low.e, "sle", known, Affine(stride.type, None, limit, 0), 1))]
 
 
-def right_packing(low: Lowering, plan: Plan) -> Packing:
+def right_packing(op: tile.Pack) -> Packing:
     """How the right operand is packed: in panels, along which its memory runs."""
-    rank = len(plan.batch) + 2
-    along_rows = addressing.contiguous_dim(low, plan.op.b) == rank - 2
-    kernel = plan.kernel
-    return Packing(plan.op.b, rank - 2, rank - 1, kernel.operand, kernel.group, along_rows, kernel.panel)
+    rank = len(shape_of(op.source.type))
+    return Packing(op.source, rank - 2, rank - 1, op.element, op.group, op.along_k, op.panel)
 
 
 def _left_packing(plan: Plan, layout: str, *, along_columns: bool) -> Packing:
@@ -237,10 +240,10 @@ def _left_packing(plan: Plan, layout: str, *, along_columns: bool) -> Packing:
     return Packing(plan.op.a, rank - 2, rank - 1, plan.kernel.operand, 1, along_rows=along_columns)
 
 
-def _direct(low: Lowering, value: Value, kernel: MicroKernel, contiguous: tuple[int, ...]) -> Direct | None:
+def _direct(low: Lowering, value: Value, element: Type, contiguous: tuple[int, ...]) -> Direct | None:
     """The operand where it lies, with one of the dimensions in `contiguous` (from the end) running along memory."""
     block = addressing.in_memory(low, value)
-    if block is None or block.element is not kernel.operand:
+    if block is None or block.element is not element:
         return None
     shape = shape_of(value.type)
     strides = addressing.strides_of(low, block, shape)
@@ -287,7 +290,7 @@ def pack_now(low: Lowering, how: Packing, prefix: Index) -> Ready:
 
         with_and_without_masks(low, [op for op, _ in low.reads(how.value).loads], write)
     layout = "column" if how.row_dim > how.column_dim else "row"
-    panel = (how.panel, how.panel_stride) if how.panel is not None else None
+    panel = (how.panel, how.panel_stride) if how.panel else None
     stride = e.emitter.integer(how.stride, I64)
     return Ready(lambda _: made.pointer, stride, layout, e.emitter.scopes[-1], made, panel)
 
@@ -351,16 +354,15 @@ def chosen_left(low: Lowering, plan: Plan, direct: Direct, prefix: Index) -> Rea
     return Ready(lambda _: pointer, stride, direct.layout, low.e.emitter.scopes[-1])
 
 
-def _choose_right(low: Lowering, plan: Plan, right: Direct | Packing) -> Ready:
+def _choose_right(low: Lowering, op: tile.Pack, right: Direct | Packing) -> Ready:
     """The right operand where it lies if that is inside its masks and its rows are near each other, else packed: found
     out when the program runs.
     """
-    how = right_packing(low, plan)
-    near = _near_rows(low, right.stride, plan.kernel) if isinstance(right, Direct) else None
-    if isinstance(right, Packing) or near is None:
+    how = right_packing(op)
+    if isinstance(right, Packing):
         return pack_now(low, how, ())
-    direct, how = replace(right, conditions=[*right.conditions, *near]), replace(how, panel_columns=0)
-    pointer, stride = _either(low, direct, (), plan.kernel.operand, lambda: pack_now(low, how, ()))
+    how = replace(how, panel=0)
+    pointer, stride = _either(low, right, (), op.element, lambda: pack_now(low, how, ()))
     return Ready(lambda _: pointer, stride, "row", low.e.emitter.scopes[-1])
 
 

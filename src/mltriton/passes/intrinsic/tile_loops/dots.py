@@ -32,6 +32,7 @@ from mltriton.passes.intrinsic.tile_loops.dot_operands import (
     pack_now,
     plan_of,
     pointer_of,
+    right_of,
     right_operand,
     right_packing,
     stride_of,
@@ -85,7 +86,7 @@ def lower_dot(low: Lowering, op: tt.Dot) -> None:
         multiply_lines(low, op, lines, _left_of_lines(low, plan, left), target, bool(accumulate))
         low.settle(op.result, target)
         return
-    right = right_operand(low, plan)
+    right = right_operand(low, right_of(op))
     _for_batches(low, plan.batch, (), lambda prefix: _multiply(low, plan, left, right, target, accumulate, prefix))
     low.settle(op.result, target)
 
@@ -166,15 +167,6 @@ def _for_batches(low: Lowering, batch: tuple[int, ...], prefix: Index, body: Cal
         _for_batches(low, batch[1:], (*prefix, Affine(I32, loop.counter, 0, 0)), body)
 
 
-# Operands
-
-
-# Addresses
-
-
-# Writing
-
-
 def _multiply(
     low: Lowering,
     plan: Plan,
@@ -209,7 +201,7 @@ def _multiply(
         for is_direct in (True, False):
             side = Block()
             with e.emitter.inside(side):
-                ready = None if is_direct else pack_now(low, right_packing(low, plan), prefix)
+                ready = None if is_direct else pack_now(low, right_packing(right_of(plan.op)), prefix)
                 if ready is None:
                     call(pointer_of(low, right, prefix), stride_of(low, right.stride))
                 else:

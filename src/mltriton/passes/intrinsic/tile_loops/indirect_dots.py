@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, cast
 from mltriton.dialects import arith, scf, tile, tt
 from mltriton.ir.attributes import Attribute, DenseAttr, EnumAttr, IntegerAttr
 from mltriton.ir.constants import splat_of
-from mltriton.ir.nesting import is_defined_inside
 from mltriton.ir.operation import Block, Operation, Region, Value
-from mltriton.ir.types import I1, I32, I64, PointerType, Type, byte_width, element_type, shape_of
+from mltriton.ir.types import I1, I32, I64, PointerType, byte_width, shape_of
 from mltriton.passes.intrinsic.tile_loops import accesses, addressing, packing
 from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvable
+from mltriton.passes.intrinsic.tile_loops.dot_kernels import may_use_lines, rows_of
 from mltriton.passes.intrinsic.tile_loops.first_sums import is_zero
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index, is_uniform
 from mltriton.passes.intrinsic.tile_loops.packing import Packing
@@ -31,8 +31,6 @@ from mltriton.targets.base import IndirectDot
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
-    from mltriton.passes.intrinsic.tile_loops.reader import Reader
-    from mltriton.targets.base import MicroKernel, TargetSpec
 
 CHUNK = 64  # lines that are multiplied at a time
 COLUMNS = 4  # the same where lines are columns of a batch
@@ -89,46 +87,16 @@ class Lines:
         return inner if len(self.block.order) == 2 else (Affine(I32, matrix, 0, 0), *inner)
 
 
-def may_use_lines(low: Reader, op: tt.Dot) -> bool:
-    """Whether a dot has so few rows that its right operand may be read line by line."""
-    most = max((how.rows for how in low.spec.indirect_dots.values()), default=0)
-    return len(shape_of(op.b.type)) <= 3 and _rows(op) <= most
-
-
-def kernel_of(spec: TargetSpec, op: tt.Dot) -> MicroKernel | None:
-    """The micro-kernel for a dot; None where the target has none."""
-    return spec.micro_kernel(element_type(op.a.type), shape_of(op.b.type)[-1], shape_of(op.a.type)[-1])
-
-
-def left_types(low: Reader, op: tt.Dot) -> set[Type]:
-    """The types in which a dot may take the elements of its left operand: its micro-kernel's, and that for lines."""
-    element, kernel = element_type(op.b.type), kernel_of(low.spec, op)
-    found = set[Type]() if kernel is None else {kernel.operand}
-    lines = low.spec.indirect_dots.items() if may_use_lines(low, op) else ()
-    return found | {how.left for (of, _), how in lines if of is element}
-
-
-def _rows(op: tt.Dot) -> int:
-    """The rows that the right operand is read for: in all iterations of loops of known length that do not change it."""
-    rows, parent = shape_of(op.a.type)[-2], op.parent_op
-    while isinstance(parent, scf.For) and not is_defined_inside(op.b, parent):
-        lower, upper, step = (splat_of(bound) for bound in (parent.lower, parent.upper, parent.step))
-        if lower is not None and upper is not None and step:
-            rows *= int(-(-(upper - lower) // step))
-        parent = parent.parent_op
-    return rows
-
-
 def lines_of(low: Lowering, op: tt.Dot) -> Lines | None:
     """How the right operand of a dot is read line by line; None where it cannot be, or another way is better."""
-    if not may_use_lines(low, op):
+    if not may_use_lines(low.spec, op):
         return None
     block = addressing.in_memory(low, op.b)
     if block is None or isinstance(block.source, Tile) or not _pads_zeros(block.source):
         return None
     shape = shape_of(op.b.type)
     strides = addressing.strides_of(low, block, shape)
-    rows, matrices = _rows(op), shape[0] if len(shape) == 3 else 1
+    rows, matrices = rows_of(op), shape[0] if len(shape) == 3 else 1
     for along, layout in ((-1, "row"), (-2, "column")):
         how = low.spec.indirect_dots.get((block.element, layout))
         if how is None or rows > how.rows or strides[along] != 1 or shape[along] % how.length:

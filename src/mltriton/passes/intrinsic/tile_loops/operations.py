@@ -64,6 +64,7 @@ OPERATIONS: dict[type[Operation], How] = {
     ttg.LocalLoad: How("rules:shared_load", "statements:nothing", cost=3),
     ttg.LocalStore: How(statement="shared:store"),
     tile.Fill: How(statement="statements:fill"),
+    tile.Pack: How(statement="dot_operands:pack_before", cost=0),
     # Loops of their own
     tt.Reduce: How(statement="statements:join"),
     tt.Scan: How(statement="scans:lower_scan"),

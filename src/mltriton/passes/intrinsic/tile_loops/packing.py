@@ -29,7 +29,7 @@ STRAIGHT = 8  # chunks of a row that are written without a loop
 class Packing:
     """How a block is packed: rows and columns are dimensions of the block, `along_rows` says how memory runs.
 
-    `panel_columns` is the width of a panel, if there are panels of whole width.
+    `panel`: columns of a panel; 0 where the whole matrix is one.
     """
 
     value: Value
@@ -38,13 +38,7 @@ class Packing:
     element: Type
     group: int
     along_rows: bool
-    panel_columns: int = 0
-
-    @property
-    def panel(self) -> int | None:
-        """Columns of a panel; None where the whole matrix is one."""
-        width = self.panel_columns
-        return width if width and self.columns > width and self.columns % width == 0 else None
+    panel: int = 0
 
     @property
     def panel_stride(self) -> int:
@@ -64,7 +58,7 @@ class Packing:
     @property
     def stride(self) -> int:
         """Elements from one group of rows to the next."""
-        if self.panel is not None:
+        if self.panel:
             return self.panel * self.group
         width = self.columns * self.group
         return width + LINE // byte_width(self.element) if width * byte_width(self.element) >= LONG_ROW else width
@@ -78,7 +72,7 @@ class Packing:
 
 def allocate(e: Evaluator, packing: Packing) -> Tile:
     """Room for the packed matrix."""
-    panels = packing.columns // packing.panel if packing.panel is not None else 1
+    panels = packing.columns // packing.panel if packing.panel else 1
     return e.scratch.raw(panels * packing.panel_stride, packing.element, (packing.panel_stride, packing.stride, 1))
 
 
@@ -87,7 +81,7 @@ def pack(e: Evaluator, packing: Packing, target: Tile, prefix: Index) -> None:
     lanes = gcd(packing.columns, e.emitter.lanes)
     with e.emitter.count(packing.rows // packing.group) as loop:
         row = Affine(I32, loop.counter, 0, 0)
-        if packing.panel is not None:
+        if packing.panel:
             _pack_panels(e, packing, target, prefix, row, gcd(packing.panel, lanes))
             return
         chunks = packing.columns // lanes
@@ -105,7 +99,6 @@ def pack(e: Evaluator, packing: Packing, target: Tile, prefix: Index) -> None:
 
 def _pack_panels(e: Evaluator, packing: Packing, target: Tile, prefix: Index, row: Affine, lanes: int) -> None:
     """`group` rows of every panel."""
-    assert packing.panel is not None
     with e.emitter.count(packing.columns // packing.panel) as loop:
         panel = Affine(I32, loop.counter, 0, 0)
         first = e.arithmetic.times(panel, constant_index(packing.panel))
@@ -202,9 +195,9 @@ def pack_transposed(e: Evaluator, packing: Packing, target: Tile, source: Source
             accesses.write(e, e.address(target, (panel, at, start)), None, Vector(packed), side * group)
 
 
-def _panel_of(e: Evaluator, column: Affine, width: int | None) -> tuple[Affine, Affine]:
+def _panel_of(e: Evaluator, column: Affine, width: int) -> tuple[Affine, Affine]:
     """The panel that a column belongs to, and its coordinate there."""
-    if width is None:
+    if not width:
         return constant_index(0), column
     panel, inside = divide(e, column, width, 1)
     return cast(Affine, panel), cast(Affine, inside)

@@ -16,7 +16,7 @@ from mltriton.ir.constants import splat_of
 from mltriton.ir.nesting import is_defined_inside
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I32, FloatType, IntegerType, TensorType, bit_width, element_type, shape_of
-from mltriton.passes.intrinsic.tile_loops.dot_operands import is_packed
+from mltriton.passes.intrinsic.pack_operands import is_packed
 from mltriton.passes.warp.serialize.grid import Axis, Grid, grid_of
 from mltriton.passes.warp.serialize.units import Cut, Piece, has_barrier
 from mltriton.passes.warp.serialize.varying import Varying

@@ -1,11 +1,10 @@
-"""`tile`: the intrinsic level of targets whose tiles live in memory, and the loop nests that lead there.
+"""Programs of scalars and chunks, whose tiles are scratch memory.
 
-Level: warp (`tile.nest`, `tile.fill`) and intrinsic. At the intrinsic level values are scalars and *chunks* (1D tensors
-of at most the target's lanes). Tiles are thread-private scratch memory addressed through ordinary scalar pointers
-(`!tt.ptr<f32, 5>`), read and written by contiguous chunk accesses; a dot is a micro-kernel on memory. Everything else
-is `arith`, `math` and `scf` on scalars and chunks, `tt.load`/`tt.store`/`tt.atomic_*` on scalar pointers or chunks of
-pointers (gather, scatter), `tt.make_range`, `tt.splat`, `tt.addptr`, and `tt.reduce` of a chunk to a scalar. Strides
-and counts are i64, in elements.
+Level: intrinsic. Values are scalars and *chunks* (1D tensors of at most the target's lanes). Tiles are thread-private
+scratch memory addressed through ordinary scalar pointers (`!tt.ptr<f32, 5>`), read and written by contiguous chunk
+accesses; a dot is a micro-kernel on memory. Everything else is `arith`, `math` and `scf` on scalars and chunks,
+`tt.load`/`tt.store`/`tt.atomic_*` on scalar pointers or chunks of pointers (gather, scatter), `tt.make_range`,
+`tt.splat`, `tt.addptr`, and `tt.reduce` of a chunk to a scalar. Strides and counts are i64, in elements.
 """
 
 from __future__ import annotations
@@ -31,90 +30,24 @@ from mltriton.ir.definition import (
     integers,
     operand,
     optional,
-    region,
     string,
-    type_attribute,
     variadic,
 )
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, Type
 
-
-class Nest(Operation, name="tile.nest"):
-    """`tile.nest loops(0, 1) -> (T) {...}`: operations that share loops, which end with `tile.yield`.
-
-    Those with effects, reductions and `tile.fill` are its members. A member walks over a block (a reduction along
-    another dimension than the last over its result): all share the loops over the dimensions but the last, and each row
-    is done by all members before the next row. In a row, members of one number in `loops`, which has one for each
-    member, share a loop over the row's chunks, lower numbers first. Everything else is computed where a member needs
-    it, in registers. What it means is what its operations mean, one after the other.
-
-    Stores whose numbers among the members are `prefetched` are asked for by the loop of the row before theirs.
-
-    A single store may have its lanes `along` another dimension of its block than the last: it loops over the others.
-    With `squares` of that many lanes, chunks along the last dimension are transposed in registers on their way.
-    """
-
-    syntax = "custom<nest>"
-    region_ends = ("tile.yield",)
-    loops = integers()
-    along = integer(-1)
-    squares = integer(0)
-    prefetched = integers()
-    body = region()
-
-    def verify(self) -> None:
-        require(self, len(self.body.blocks) == 1, "the nest has one block", 1, len(self.body.blocks))
-        block = self.body.block
-        require_types(self, "the block's arguments", types_of(block.arguments), [])
-        require_types(self, "the yielded values", types_of(block.terminator.operands), types_of(self.results))
-        for inner in block.ops:
-            own = inner.name in ("tt.dot", "tt.scan") or (inner.regions and inner.name != "tt.reduce")
-            require(self, not own, "what has loops of its own stands outside of nests", found=inner.name)
-        require(self, min(self.loops, default=-1) == 0, "the loops of a row are numbered from 0", found=self.loops)
-        known = all(0 <= number < len(self.loops) for number in self.prefetched)
-        require(self, known, "what is prefetched are members", f"numbers below {len(self.loops)}", self.prefetched)
-        alone = self.along < 0 or len(self.loops) == 1
-        require(self, alone, "a store with lanes along another dimension shares no loops", found=self.loops)
-
-
-class Yield(Operation, name="tile.yield", terminator=True):
-    """Ends a `tile.nest`: its values, for what comes after it."""
-
-    syntax = "attr-dict ($values^ `:` type($values))?"
-    values = variadic()
-
-    def verify(self) -> None:
-        require(self, isinstance(self.parent_op, Nest), "ends a tile.nest")
-
-
-class Fill(Operation, name="tile.fill"):
-    """`tile.fill %x`: the block is stored in scratch memory; what needs it from here on reads it there.
-
-    With an `element` type it is stored as such elements, which only dots read that take it on the left. The `start` of
-    a dot's sum is stored where that dot, the next one that adds to the block, is going to leave its sum. What is kept
-    for a `row` is there in the row's later loops only: which dimension of the loops each of the block's follows (-1:
-    none, it is the first element).
-    """
-
-    syntax = "$source attr-dict `:` type($source)"
-    source = operand()
-    element: Type | None = type_attribute()
-    start = boolean()
-    row = integers()
-
-    def verify(self) -> None:
-        tensor(self, "the source", self.source)
-        require(self, isinstance(self.parent_op, Nest), "what is stored is stored by the loops of a tile.nest")
-        ways = [self.element is not None, self.start, bool(self.row)]
-        require(self, sum(ways) <= 1, "for a dot's left operand, its sum or a row", found=f"{sum(ways)} of them")
-        rank = tensor(self, "the source", self.source).rank
-        require(self, len(self.row) in (0, rank), "a dimension of the loops for each of the block", rank, self.row)
-
-    @property
-    def defines(self) -> bool:
-        """Whether all read the block where it is stored."""
-        return self.element is None and not self.start and not self.row
+__all__ = [
+    "Dot",
+    "IndirectDot",
+    "Interleave",
+    "Lane",
+    "Load",
+    "Prefetch",
+    "Print",
+    "Scratch",
+    "Store",
+    "Transpose",
+]
 
 
 class Scratch(Operation, name="tile.scratch", pure=True):

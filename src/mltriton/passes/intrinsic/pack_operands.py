@@ -1,0 +1,131 @@
+"""pack-operands: how the right operands of dots come to memory, in which order, and where.
+
+Level: warp, targets whose blocks lie in memory; after `form-nests`, which says what is stored. Makes a `tile.pack` of
+the right operand of each dot for which the target has a micro-kernel: of the kernel's type, groups and panels, read
+along the dimension along which its memory runs. It stands before the outermost loop that does not change the operand,
+if nothing else than dots needs it in there; dots that want the same in one block share it.
+Guarantees: a block that may be read where it lies says so. Masks and strides say when the program runs whether it is.
+"""
+
+from __future__ import annotations
+
+from mltriton.dialects import scf, tile, tt, ttg
+from mltriton.ir.attributes import Attribute, IntegerAttr, TypeAttr
+from mltriton.ir.module import Module
+from mltriton.ir.nesting import is_defined_inside, is_inside
+from mltriton.ir.operation import Block, Operation, Value
+from mltriton.ir.passes import Pass
+from mltriton.ir.types import I1, I32, element_type, shape_of
+from mltriton.passes.intrinsic.tile_loops.directions import Directions
+from mltriton.passes.intrinsic.tile_loops.dot_kernels import kernel_of, may_use_lines
+from mltriton.passes.intrinsic.tile_loops.footprints import Footprint
+from mltriton.passes.intrinsic.tile_loops.operations import LOADS, is_virtual
+from mltriton.targets.base import MicroKernel, TargetSpec
+from mltriton.targets.registry import spec_of
+
+NEAR_ROWS = 1024  # bytes from row to row up to which a right operand is read in place, whatever the number of rows of C
+FEW_ROWS = 32  # rows of C up to which packing the right operand does not pay
+
+
+class PackOperands(Pass):
+    """Pack the right operands of dots."""
+
+    name = "pack-operands"
+
+    def run(self, module: Module) -> Module:
+        spec = spec_of(module)
+        for function in module.body.block.ops:
+            assert isinstance(function, tt.Func)
+            _Packer(function, spec).run()
+        return module
+
+
+def is_packed(op: tt.Dot, spec: TargetSpec) -> bool:
+    """Whether a dot's right operand is copied before it is multiplied, as far as one can see from the dot."""
+    kernel = next(iter(spec.micro_kernels.get(element_type(op.b.type), ())), None)
+    return kernel is None or not _takes_blocks(kernel, op) or shape_of(op.a.type)[-2] > FEW_ROWS
+
+
+def _takes_blocks(kernel: MicroKernel, op: tt.Dot) -> bool:
+    """Whether a micro-kernel multiplies elements of the right operand's type in the order in which blocks have them."""
+    return kernel.group == 1 and kernel.operand is element_type(op.b.type)
+
+
+class _Packer:
+    """What is known of one function: which blocks are stored, and what loop nests give."""
+
+    def __init__(self, function: tt.Func, spec: TargetSpec) -> None:
+        self.function, self.spec = function, spec
+        self.directions = Directions(function, spec.lanes, self._reads)
+        ops = list(function.walk())
+        self.dots = [op for op in ops if isinstance(op, tt.Dot)]
+        self.stored = {op.source for op in ops if isinstance(op, tile.Fill) and op.defines}
+        self.given: dict[Value, Value] = {}  # result of a nest -> what is yielded there
+        for op in ops:
+            if isinstance(op, tile.Nest):
+                self.given.update(zip(op.results, op.body.block.terminator.operands, strict=True))
+        self.packs: dict[tuple[Block, Value, frozenset[tuple[str, Attribute]]], tile.Pack] = {}
+
+    def run(self) -> None:
+        """Pack for each dot, in the order of the program."""
+        for dot, place in [(dot, _place(dot)) for dot in self.dots]:  # Places first: they are found from dots as users.
+            kernel = kernel_of(self.spec, dot)
+            if kernel is not None:
+                dot.set_operand(dot.operands.index(dot.b, 1), self._pack(dot, place, kernel))
+
+    def _pack(self, dot: tt.Dot, place: Operation, kernel: MicroKernel) -> Value:
+        block = place.block
+        assert block is not None
+        attributes = self._attributes(dot, place, kernel)
+        key = block, dot.b, frozenset(attributes.items())
+        if key not in self.packs:
+            self.packs[key] = tile.Pack([dot.b], [dot.b.type], attributes, (), dot.loc)
+            block.insert_before(place, self.packs[key])
+        return self.packs[key].result
+
+    def _attributes(self, dot: tt.Dot, place: Operation, kernel: MicroKernel) -> dict[str, Attribute]:
+        *_, rows, columns = shape_of(dot.b.type)
+        has_panels = 0 < kernel.panel < columns and columns % kernel.panel == 0
+        in_place = _takes_blocks(kernel, dot) and self._runs_along_columns(dot.b)
+        is_near = in_place and (place is not dot or shape_of(dot.a.type)[-2] > FEW_ROWS)
+        flags = {
+            "along_k": self.directions.contiguous_dim(dot.b) == len(shape_of(dot.b.type)) - 2 and rows > 1,
+            "in_place": in_place,
+            "by_lines": may_use_lines(self.spec, dot),
+        }
+        numbers = {"group": kernel.group, "panel": kernel.panel * has_panels, "near": NEAR_ROWS * is_near}
+        made: dict[str, Attribute] = {"element": TypeAttr(kernel.operand)}
+        made |= {name: IntegerAttr(number, I32) for name, number in numbers.items() if number > (name == "group")}
+        return made | {name: IntegerAttr(1, I1) for name, holds in flags.items() if holds}
+
+    def _reads(self, value: Value) -> Footprint:
+        found = Footprint(aliases=self.given)
+        found.follow(value, tuple(range(len(shape_of(value.type)))), self.stored)
+        return found
+
+    def _runs_along_columns(self, value: Value) -> bool:
+        """Whether a block lies in memory, and neighbours along its last dimension next to each other there."""
+        dim = len(shape_of(value.type)) - 1
+        value = self.given.get(value, value)
+        op = value.defining_op
+        while value not in self.stored and isinstance(op, tt.Trans | ttg.ConvertLayout):
+            dim = op.order[dim] if isinstance(op, tt.Trans) else dim
+            value = self.given.get(op.source, op.source)
+            op = value.defining_op
+        is_load = value not in self.stored and isinstance(op, LOADS)
+        if op is not None and is_virtual(op) and value not in self.stored and not is_load:
+            return False
+        return self.directions.is_unit(value, op if is_load else None)[dim]
+
+
+def _place(dot: tt.Dot) -> Operation:
+    """What the right operand of a dot is packed before: matrices of a batch one by one, each when it is multiplied."""
+    place, value, loop = dot, dot.b, dot.parent_op
+    if len(shape_of(value.type)) > 2:
+        return dot
+    while loop is not None and not is_defined_inside(value, loop):
+        if isinstance(loop, scf.For | scf.While):
+            users = [user for user in value.users if is_inside(user, loop)]
+            place = loop if all(isinstance(user, tt.Dot) and value is not user.c for user in users) else place
+        loop = loop.parent_op
+    return place
