@@ -14,6 +14,10 @@ def wrong_types(out, x):
     tl.store(out, tl.load(x) * out)
 
 
+def power_of_tensor(out, x):
+    tl.store(out, tl.load(x) ** 2)
+
+
 def no_broadcast(out, x):
     tl.store(out + tl.arange(0, 8), tl.arange(0, 8) + tl.arange(0, 4))
 
@@ -114,6 +118,7 @@ def condition_of_block(out, x):
 
 CASES = [
     (wrong_types, errors.TypeMismatchError, "tl.load(x) * out)"),
+    (power_of_tensor, errors.TypeMismatchError, "tl.load(x) ** 2)"),
     (no_broadcast, errors.ShapeMismatchError, "tl.arange(0, 8) + tl.arange(0, 4))"),
     (no_power_of_two, errors.PowerOfTwoError, "tl.arange(0, 12), 1)"),
     (block_too_large, errors.PowerOfTwoError, "tl.zeros((2048, 1024), tl.float32)"),

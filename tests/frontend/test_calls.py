@@ -284,10 +284,10 @@ def test_wrong_arguments(kind):
     cases = {
         "missing": (missing, TypeMismatchError, "needs(x)", "missing a required argument: 'SIZE'"),
         "too many": (too_many, TypeMismatchError, "needs(x, 1, 2)", "too many positional arguments"),
-        "unknown": (unknown, TypeMismatchError, "needs(x, SIZE=1, size=2)", "'size'"),
+        "unknown": (unknown, TypeMismatchError, "needs(x, SIZE=1, size=2)", "are x, SIZE"),
         "twice": (twice, TypeMismatchError, "needs(x, 1, x=2)", "multiple values for argument 'x'"),
         "builtin": (builtin, TypeMismatchError, "tl.store(out)", "missing a required argument"),
-        "builtin keyword": (builtin_keyword, TypeMismatchError, "tl.load(out, masc=True)", "'masc'"),
+        "builtin keyword": (builtin_keyword, TypeMismatchError, "tl.load(out, masc=True)", "Did you mean mask?"),
     }
     kernel, error_class, where, message = cases[kind]
     error = error_of(kernel, out="*i32", x="i32")

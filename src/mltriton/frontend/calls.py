@@ -22,6 +22,7 @@ from mltriton.errors import (
     SyntaxNotSupportedError,
     TritonError,
     TypeMismatchError,
+    did_you_mean,
     raised_by_signal,
 )
 from mltriton.frontend import control_flow
@@ -115,7 +116,9 @@ def call_builtin(
         if raised_by_signal(error):
             raise
         if message := _binding_mistake(function, arguments, keywords):
-            raise frame.error(TypeMismatchError, node, message) from None
+            raise frame.error(
+                TypeMismatchError, node, message, hint=_similar(inspect.signature(function), keywords)
+            ) from None
         message = f"{_name_of(function)} failed: {type(error).__name__}: {error}"
         raise frame.error(InternalError, node, message) from error
 
@@ -131,6 +134,13 @@ def _binding_mistake(function: Callable[..., Any], arguments: Sequence[Any], key
     except TypeError as error:
         return f"{_name_of(function)}: {error}"
     return None
+
+
+def _similar(signature: inspect.Signature, keywords: Mapping[str, Any]) -> str | None:
+    """A hint for the first keyword that a function does not have."""
+    known = [name for name, parameter in signature.parameters.items() if parameter.kind is not parameter.VAR_KEYWORD]
+    unknown = next((name for name in keywords if name not in known), None)
+    return None if unknown is None else did_you_mean(unknown, known) or f"Its parameters are {', '.join(known)}."
 
 
 def _name_of(function: Any) -> str:
@@ -239,8 +249,7 @@ def _bound(callee: LanguageFunction, arguments: Sequence[Any], keywords: Mapping
     try:
         bound = callee.signature.bind(*arguments, **keywords)
     except TypeError as error:
-        raise TypeMismatchError(
-            f"{callee.__name__}: {error}", expected=f"{callee.__name__}{callee.signature_text}"
-        ) from None
+        expected, hint = f"{callee.__name__}{callee.signature_text}", _similar(callee.signature, keywords)
+        raise TypeMismatchError(f"{callee.__name__}: {error}", expected=expected, hint=hint) from None
     bound.apply_defaults()
     return {name: wrap(value) for name, value in bound.arguments.items()}

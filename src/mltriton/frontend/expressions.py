@@ -32,6 +32,17 @@ def _python(name: str) -> Binary:
     return getattr(operator, name)
 
 
+def _power(x: Any, y: Any) -> Any:
+    if is_runtime(x) or is_runtime(y):
+        raise TypeMismatchError(
+            "a tensor has no operator **",
+            expected="constants",
+            found=f"{describe(x)} ** {describe(y)}",
+            hint="Write x * x for a square, libdevice.pow(x, y) for floats, and 1 << y for powers of two.",
+        )
+    return _python("pow")(x, y)
+
+
 OPERATORS: Mapping[type[ast.AST], tuple[str, Binary]] = {
     ast.Add: ("+", _python("add")),
     ast.Sub: ("-", _python("sub")),
@@ -39,7 +50,7 @@ OPERATORS: Mapping[type[ast.AST], tuple[str, Binary]] = {
     ast.Div: ("/", _python("truediv")),
     ast.FloorDiv: ("//", _python("floordiv")),
     ast.Mod: ("%", _python("mod")),
-    ast.Pow: ("**", _python("pow")),
+    ast.Pow: ("**", _power),
     ast.LShift: ("<<", _python("lshift")),
     ast.RShift: (">>", _python("rshift")),
     ast.BitAnd: ("&", _python("and_")),
