@@ -21,7 +21,7 @@ from mltriton.records import NamedTuple
 GLOBAL_READS = (tt.Load, tt.DescriptorLoad, ttng.AsyncTMACopyGlobalToLocal)
 GLOBAL_WRITES = (tt.Store, tt.DescriptorStore, tt.AtomicRMW, tt.AtomicCAS, ttng.AsyncTMACopyLocalToGlobal)
 WRITES = (*GLOBAL_WRITES, ttg.LocalStore, tt.VolatileAsm)
-ORDERING = (tt.AtomicRMW, tt.AtomicCAS, tt.VolatileAsm)
+ORDERING = (tt.AtomicRMW, tt.AtomicCAS, tt.VolatileAsm, ttng.GridDependencyWait)
 SHARED = (ttg.LocalLoad, ttg.LocalGather, ttg.LocalStore)
 SAME_POINTER = (tt.ExpandDims, tt.Broadcast, tt.Trans, ttg.ConvertLayout)
 MADE_POINTERS = (tt.MakeTensorPtr, tt.MakeTensorDesc, tt.Advance, ttng.TensorMap)
@@ -191,10 +191,16 @@ def waits_for_programs(op: Operation) -> bool:
     """Whether an operation may order memory between programs: what was loaded before it may be another's to change. A
     volatile load may wait for what another program stores.
     """
-    return any(
-        inner.volatile if isinstance(inner, tt.Load) else isinstance(inner, ORDERING) and not _only_adds(inner)
-        for inner in op.walk()
-    )
+    return any(map(_waits, op.walk()))
+
+
+def waits_for_own_programs(op: Operation) -> bool:
+    """The same of programs of one launch, with which those of an earlier one have nothing to do."""
+    return any(_waits(inner) and not isinstance(inner, ttng.GridDependencyWait) for inner in op.walk())
+
+
+def _waits(op: Operation) -> bool:
+    return op.volatile if isinstance(op, tt.Load) else isinstance(op, ORDERING) and not _only_adds(op)
 
 
 def orders_memory(op: Operation) -> bool:
@@ -205,9 +211,9 @@ def orders_memory(op: Operation) -> bool:
     return waits_for_programs(op) or any(isinstance(inner, gpu.Barrier) for inner in op.walk())
 
 
-def _only_adds(op: tt.AtomicRMW | tt.AtomicCAS | tt.VolatileAsm) -> bool:
+def _only_adds(op: Operation) -> bool:
     """Whether an update orders nothing: it is relaxed, and nobody learns what was there before."""
-    return not isinstance(op, tt.VolatileAsm) and op.sem == "relaxed" and not op.result.users
+    return isinstance(op, tt.AtomicRMW | tt.AtomicCAS) and op.sem == "relaxed" and not op.result.users
 
 
 def reads_in(op: Operation) -> list[Operation]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from mltriton.analysis.aliasing import waits_for_programs
+from mltriton.analysis.aliasing import waits_for_own_programs
 from mltriton.analysis.rectangles import Reason
 from mltriton.analysis.workload import PLACED, adding_loop, is_multiplied
 from mltriton.dialects import gpu, scf, tt, ttng
@@ -41,7 +41,8 @@ class Group:
 @dataclass
 class Producer:
     """What the producer warp does: groups in the order of the program, the loops that it goes through, which of their
-    carried values it needs, and the operations from which these and the indices of blocks are computed.
+    carried values it needs, and the operations from which these and the indices of blocks are computed. It waits for
+    earlier launches where the program does.
     """
 
     groups: list[Group]
@@ -52,14 +53,16 @@ class Producer:
 
 def producer_of(function: tt.Func, loads: Sequence[tt.Load | tt.DescriptorLoad]) -> Producer:
     """The producer of the loads of a function that are multiplied. Raises `NotProduced`."""
-    if waits_for_programs(function):
+    if waits_for_own_programs(function):
         raise NotProduced(function, "an atomic operation may order what programs load")
-    ahead: list[tt.DescriptorLoad] = []
+    ahead, waits = list[tt.DescriptorLoad](), list[ttng.GridDependencyWait]()
     for op in function.walk():
         if isinstance(op, gpu.Barrier):
             raise NotProduced(op, "a barrier of the source stands between loads")
         if isinstance(op, tt.DescriptorLoad) and op in loads:
             ahead.append(op)
+        elif isinstance(op, ttng.GridDependencyWait):
+            waits.append(op)
     others = [load for load in loads if isinstance(load, tt.Load) and _loops_around(load)]
     if others:
         raise NotProduced(others[0], "lanes copy a block that is multiplied in a loop")
@@ -68,17 +71,21 @@ def producer_of(function: tt.Func, loads: Sequence[tt.Load | tt.DescriptorLoad])
         raise NotProduced(function, "no loop multiplies blocks that the engine copies")
     found.loops = {loop for group in found.groups for loop in group.loops}
     found.carried = {loop: set() for loop in found.loops}
+    for wait in waits:
+        if not found.loops.issuperset(_loops_around(wait)):
+            raise NotProduced(wait, "the program waits for earlier launches in a loop without copies")
+    found.ops.update(waits)
     _slice(found)
     return found
 
 
 def _loops_around(op: Operation) -> tuple[scf.For, ...]:
-    """The loops around a load, which nothing but loops may be."""
+    """The loops around an operation, which nothing but loops may be."""
     loops: list[scf.For] = []
     parent = op.parent_op
     while not isinstance(parent, tt.Func):
         if not isinstance(parent, scf.For):
-            raise NotProduced(op, f"a load inside of {parent.name if parent is not None else 'nothing'}")
+            raise NotProduced(op, f"{op.name} inside of {parent.name if parent is not None else 'nothing'}")
         loops.append(parent)
         parent = parent.parent_op
     return tuple(loops[::-1])

@@ -24,7 +24,7 @@ from mltriton.analysis.aliasing import (
     may_alias,
     pointer_of,
     through_other_parameter,
-    waits_for_programs,
+    waits_for_own_programs,
 )
 from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.rectangles import NotRegular, Reason
@@ -234,7 +234,7 @@ class TensorMaps:
         """Nothing else may access the memory, but a load in front of a store that both happen once, and writes of the
         same kind. Gives the parameters that may be the same array as far as the program shows.
         """
-        if waits_for_programs(self.function):
+        if waits_for_own_programs(self.function):
             raise NotRegular(
                 "the program has atomic operations or assembly with effects, which may order memory between programs"
             )

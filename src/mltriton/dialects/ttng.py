@@ -1,11 +1,11 @@
 """`ttng`: what goes on by itself beside the warps: matrix products that several of them compute together, and copies
 of whole blocks between global and shared memory by an engine, with the barriers that say when they have come.
 
-Level: ttg to intrinsic, `tensor_map` from tt on. Names are upstream TritonNvidiaGPU's, but for `tensor_map`, which it
-has not. The four warps of a group start a product of operands in shared memory and go on; its result, and the operands'
-memory, are theirs again behind a wait. A barrier counts the arrivals and the bytes of one phase after the other;
-waiting names the parity of the phase. What the engine or a product reads in shared memory must have been written before
-a `fence_async_shared`.
+Level: ttg to intrinsic; `tensor_map`, `grid_dependency_wait` and `launch_dependents` from tt on. Names are upstream
+TritonNvidiaGPU's, but for these three, which it has not. The four warps of a group start a product of operands in
+shared memory and go on; its result, and the operands' memory, are theirs again behind a wait. A barrier counts the
+arrivals and the bytes of one phase after the other; waiting names the parity of the phase. What the engine or a product
+reads in shared memory must have been written before a `fence_async_shared`.
 """
 
 from __future__ import annotations
@@ -230,6 +230,22 @@ class AsyncTMAStoreWait(_Effect, name="ttng.async_tma_store_wait", reads=True, w
 class FenceAsyncShared(_Effect, name="ttng.fence_async_shared", reads=True, writes=True):
     """`ttng.fence_async_shared`: what the warp has written to shared memory is seen by products and tensor copies that
     start behind the next barrier.
+    """
+
+    syntax = "attr-dict"
+
+
+class GridDependencyWait(_Effect, name="ttng.grid_dependency_wait", reads=True, writes=True):
+    """`ttng.grid_dependency_wait`: until the launches that this one may overlap are done, and what they wrote is seen:
+    no access crosses it. PTX: `griddepcontrol.wait`.
+    """
+
+    syntax = "attr-dict"
+
+
+class LaunchDependents(_Effect, name="ttng.launch_dependents", writes=True):
+    """`ttng.launch_dependents`: the next launch may begin once all programs have come here. It orders no accesses: the
+    next launch waits for all of them. PTX: `griddepcontrol.launch_dependents`.
     """
 
     syntax = "attr-dict"

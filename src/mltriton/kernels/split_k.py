@@ -31,6 +31,7 @@ from mltriton.kernels.gemm_gpu import tile_on
 from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, block_coordinates, choose_tile
 from mltriton.kernels.launch import Launch
 from mltriton.kernels.products import product_of, recorded_product
+from mltriton.runtime.specialization import device_kind
 
 
 @triton.jit
@@ -48,6 +49,7 @@ def split_k_kernel(
         a_ptr + batch * stride_ab, b_ptr + batch * stride_bb, m, n, k, tl.minimum(k + k_per_split, K), M, N, K,
         stride_am, stride_ak, stride_bk, stride_bn, PROLOGUE, ACC, BM, BN, BK,
     )  # fmt: skip
+    tl.extra.cuda.gdc_launch_dependents()
     base = partial_ptr + (split * tl.num_programs(2).to(tl.int64) + batch) * M * N
     tl.store(tl.make_block_ptr(base, (M, N), (N, 1), (m, n), (BM, BN), (1, 0)), acc, boundary_check=(0, 1))
 
@@ -65,6 +67,7 @@ def split_k_reduce_kernel(
     m, n, batch = tl.program_id(0) * BM, tl.program_id(1) * BN, tl.program_id(2).to(tl.int64)
     distance = tl.num_programs(2).to(tl.int64) * M * N
     acc = tl.zeros((BM, BN), dtype=ACC)
+    tl.extra.cuda.gdc_wait()
     for split in tl.static_range(SPLITS):
         base = partial_ptr + split * distance + batch * M * N
         block = tl.make_block_ptr(base, (M, N), (N, 1), (m, n), (BM, BN), (1, 0))
@@ -111,11 +114,12 @@ def split_k_launches(
     )  # fmt: skip
     rows, columns = min(reduced.m, triton.next_power_of_2(m)), min(reduced.n, triton.next_power_of_2(n))
     bias, add, *strides = epilogue.arguments()
+    ahead = {"launch_pdl": True} if device_kind(a) == "cuda" else {}  # It begins while the sums end.
     reduction = Launch(
         split_k_reduce_kernel,
         (triton.cdiv(m, rows), triton.cdiv(n, columns), batch),
         (partial, c, bias, add, m, n, *strides_of(c), *strides),
-        {**constants, "SPLITS": splits, "BM": rows, "BN": columns},
+        {**constants, "SPLITS": splits, "BM": rows, "BN": columns, **ahead},
     )
     return sums, reduction
 

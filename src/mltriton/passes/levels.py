@@ -84,10 +84,13 @@ def _has_encodings(module: Module) -> bool:
     return lanes_matter(module)
 
 
+_ALSO_TT = ttng.TensorMap | ttng.GridSize | ttng.GridDependencyWait | ttng.LaunchDependents
+
+
 def _tt(op: Operation) -> None:
     if (
         op.name.partition(".")[0] in ("ttg", "ttig", "tile")
-        or (op.name.startswith("ttng.") and not isinstance(op, ttng.TensorMap | ttng.GridSize))
+        or (op.name.startswith("ttng.") and not isinstance(op, _ALSO_TT))
         or isinstance(op, gpu.SubgroupId)
     ):
         reject(op, "the operation belongs to a later level than tt")

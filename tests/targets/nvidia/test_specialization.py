@@ -129,6 +129,44 @@ def chosen(a, b, c, rows, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexp
     tl.store(c + i[:, None] * BN + j[None, :], total)
 
 
+@triton.jit
+def dependent(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WAIT: tl.constexpr):
+    """Takes what the launch before it gives; the next one may begin while this one stores."""
+    left = tl.make_tensor_descriptor(a, [BM, K], [K, 1], [BM, BK])
+    right = tl.make_tensor_descriptor(b, [K, BN], [BN, 1], [BK, BN])
+    if WAIT == "before":
+        tl.extra.cuda.gdc_wait()
+    total = tl.zeros((BM, BN), tl.float32)
+    for k in tl.range(0, K, BK):
+        if WAIT == "inside":
+            tl.extra.cuda.gdc_wait()
+        total = tl.dot(left.load([0, k]), right.load([k, 0]), total)
+    tl.extra.cuda.gdc_launch_dependents()
+    i, j = tl.arange(0, BM), tl.arange(0, BN)
+    tl.store(c + i[:, None] * BN + j[None, :], total)
+
+
+@pytest.mark.parametrize("wait", ["before", "inside"])
+@pytest.mark.parametrize("producer", ["all", "none"])
+def test_launches_that_overlap_let_the_engine_copy(producer: str, wait: str) -> None:
+    """Whoever starts copies waits for the launch before, each time that the program does."""
+    numbers = np.random.default_rng(0)
+    a, b = (numbers.normal(size=shape).astype(np.float16) for shape in ((64, 256), (256, 64)))
+    c = np.full((64, 64), np.nan, np.float32)
+    options = {"launch_pdl": True, "specialize_warps": producer, "target": "cuda:90"}
+    kernel = dependent[(1,)](a, b, c, 256, 64, 64, 64, wait, **options)
+    np.testing.assert_allclose(c, a.astype(np.float32) @ b.astype(np.float32), rtol=1e-3, atol=1e-3)
+    text = kernel.asm["ptx"]
+    first = [text.index(word) for word in ("griddepcontrol.wait", "cp.async.bulk.tensor.2d.shared", "wgmma.mma_async")]
+    assert text.count("griddepcontrol.wait") == (2 if producer == "all" else 1)
+    assert producer == "all" or wait == "inside" or first == sorted(first)
+    assert text.count("griddepcontrol.launch_dependents") == 1
+    if producer == "all":
+        copies = text[text.rindex("griddepcontrol.wait") :]
+        assert "cp.async.bulk.tensor.2d.shared" in copies
+        assert "cp.async.bulk.tensor.2d.shared" not in text[: text.rindex("griddepcontrol.wait")]
+
+
 def test_why_a_program_has_none() -> None:
     signature = "*fp16:16,*fp16:16,*fp32:16,*i32:16,i32:16,64,64,64"
     told = kernel_remarks(triton.compile(chosen, signature, target="cuda:90"))

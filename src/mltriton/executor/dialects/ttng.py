@@ -93,7 +93,14 @@ def fence(op: Operation) -> Handler:
     return call
 
 
+def nothing(op: Operation) -> Handler:
+    """Launches follow each other."""
+    return lambda _warp: None
+
+
 TABLE: Table = {
+    ttng.GridDependencyWait: nothing,
+    ttng.LaunchDependents: nothing,
     ttng.WarpGroupDot: start,
     ttng.WarpGroupDotWait: wait,
     ttng.FenceAsyncShared: fence,

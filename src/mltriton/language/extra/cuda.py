@@ -6,9 +6,11 @@ launches may overlap (`launch_pdl`) a program waits for those in front of its ow
 
 from __future__ import annotations
 
+from mltriton.dialects import ttng
+from mltriton.ir.operation import Operation
 from mltriton.language import types
 from mltriton.language.assembly import inline_asm_elementwise
-from mltriton.language.building import builtin, current_threads
+from mltriton.language.building import builtin, current, current_threads
 from mltriton.language.constants import constexpr
 from mltriton.language.extra import libdevice as libdevice
 from mltriton.language.target_info import cuda_capability_geq
@@ -37,18 +39,18 @@ def gdc_wait() -> None:
     """Wait until the kernels that this launch depends on have ended and their results are there: before the first
     access to these, where it has `launch_pdl`.
     """
-    _order_launches("wait")
+    _order_launches(ttng.GridDependencyWait)
 
 
 @builtin
 def gdc_launch_dependents() -> None:
     """Let the next kernel of the stream begin, if its launch has `launch_pdl`, once all programs have said so."""
-    _order_launches("launch_dependents")
+    _order_launches(ttng.LaunchDependents)
 
 
-def _order_launches(what: str) -> None:
+def _order_launches(kind: type[Operation]) -> None:
     if cuda_capability_geq(9):  # Before, launches do not overlap.
-        inline_asm_elementwise(f"griddepcontrol.{what}; mov.u32 $0, 0;", "=r", [], types.int32, False, 1)
+        current().create(kind, result_types=[])
 
 
 @builtin

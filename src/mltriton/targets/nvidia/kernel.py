@@ -10,7 +10,16 @@ from mltriton.errors import TargetError
 from mltriton.ir.attributes import integer_in
 from mltriton.ir.module import Module
 from mltriton.targets.assertions import describe
-from mltriton.targets.nvidia import dot, inline_assembly, math, shared, specialization, tensor_copies, wgmma
+from mltriton.targets.nvidia import (
+    dot,
+    grid_dependencies,
+    inline_assembly,
+    math,
+    shared,
+    specialization,
+    tensor_copies,
+    wgmma,
+)
 from mltriton.targets.nvidia.devices import Device
 from mltriton.targets.nvidia.facts import LAUNCH_ATTRIBUTES, NvidiaFacts
 from mltriton.targets.nvidia.machine import NvidiaMachine
@@ -28,6 +37,7 @@ RULES: Rules = {
     **wgmma.RULES,
     **tensor_copies.RULES,
     **specialization.RULES,
+    **grid_dependencies.RULES,
     **inline_assembly.RULES,
 }
 ELEMENTS: Rules = {**rules.ELEMENTS, **math.RULES, **inline_assembly.ELEMENTS}
