@@ -11,6 +11,7 @@ import pytest
 from mltriton.ir.parser import parse_module
 from mltriton.tools import demo, jobs
 from mltriton.tools.demo import Case, count_operations, level_errors, run_demo
+from ptx_emulator.launch import install
 
 LEVELS = ["tt", "ttg", "warp", "intrinsic"]
 
@@ -92,6 +93,13 @@ def test_contenders_attend_to_pages_alike(warp_level: bool) -> None:
     job = jobs.paged_attention((70, 33), 4, 2, 32, warp_level)
     assert all(job.error(run()) < job.tolerance for run in job.contenders.values())
     assert job.work == 2 * (70 + 33) * 2 * 32 * 4
+
+
+def test_levels_are_those_of_what_a_launch_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine stores no rows that end at 100 bytes, so that the launch takes the kernel that does without it."""
+    install(monkeypatch)
+    errors = level_errors(jobs.gemm(20, 50, 40, "float16", where=jobs.Where("cuda:90")))
+    assert list(errors) == [*LEVELS, "cuda:90"] and max(errors.values()) < jobs.TOLERANCE["float16"]
 
 
 def test_an_error_is_scaled_by_the_largest_value() -> None:

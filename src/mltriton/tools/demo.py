@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from mltriton.compiler import CompiledKernel
+from mltriton.compiler import Job as Compilation
 from mltriton.executor import run
+from mltriton.executor.faults import NoTensorMap
 from mltriton.frontend.signature import Argument
 from mltriton.kernels.launch import Launch
 from mltriton.runtime.parts import parts_of
@@ -115,17 +117,26 @@ def _instructions(text: str) -> int:
 
 
 def level_errors(job: Job) -> Mapping[str, float]:
-    """The scaled error of a problem's result at each level, and of the machine code's."""
+    """The scaled error of a problem's result at each level of what a launch runs, and of the machine code's."""
     launch, _ = job.make_launch()
     kernel = launch.compiled()
-    errors: dict[str, float] = {}
-    for level, module in kernel.job.modules():
-        launch, result = job.make_launch()
-        run(module, _passed(launch, kernel), launch.grid)
-        errors[level] = job.error(result)
+    try:
+        errors = _executed(job, kernel, kernel.job)
+    except NoTensorMap:
+        errors = _executed(job, kernel, kernel.job.unconditional())
     launch, result = job.make_launch()
     launch.run()
     return {**errors, kernel.job.target.name: job.error(result)}
+
+
+def _executed(job: Job, kernel: CompiledKernel, compiled: Compilation) -> dict[str, float]:
+    """The scaled error at each level of a compilation."""
+    errors: dict[str, float] = {}
+    for level, module in compiled.modules():
+        launch, result = job.make_launch()
+        run(module, _passed(launch, kernel), launch.grid)
+        errors[level] = job.error(result)
+    return errors
 
 
 def _passed(launch: Launch, kernel: CompiledKernel) -> list[object]:

@@ -264,8 +264,9 @@ def test_errors_of_launches(fake: Fake) -> None:
         assert caught.value.file == __file__
     library.failing["cuLaunchKernel"] = 1
     for launch in launches:
-        with pytest.raises(GridError, match="more programs than CUDA starts"):
+        with pytest.raises(GridError, match="more programs than CUDA starts") as caught:
             launch(1, 65536, 1, 5)
+        assert caught.value.file == __file__
     assert library.contexts == [0]
 
 

@@ -95,7 +95,11 @@ def fence(op: Operation) -> Handler:
 
 def nothing(op: Operation) -> Handler:
     """Launches follow each other."""
-    return lambda _warp: None
+
+    def call(warp: Warp) -> None:
+        return None
+
+    return call
 
 
 TABLE: Table = {

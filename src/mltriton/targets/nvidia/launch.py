@@ -267,12 +267,11 @@ class CudaKernel:
         return self._records[device]
 
     def _refuse(self, device: Device, status: int, grid: Grid) -> NoReturn:
+        error = device.api.error(status, f"kernel {self.name}")
         if max(grid[1:]) > _MOST_PROGRAMS:
-            expected = f"at most {_MOST_PROGRAMS} along y and z"
-            raise GridError(
-                f"kernel {self.name} has more programs than CUDA starts", expected=expected, found=str(grid)
-            )
-        raise device.api.error(status, f"kernel {self.name}").at(calling_location())
+            message, expected = "has more programs than CUDA starts", f"at most {_MOST_PROGRAMS} along y and z"
+            error = GridError(f"kernel {self.name} {message}", expected=expected, found=str(grid))
+        raise error.at(calling_location())
 
     def _warn(self) -> None:
         """Say, the first time, that arrays are copied."""
