@@ -120,6 +120,13 @@ TT = [
 
 WARPS = [
     Mutation(
+        "passes/tt/take_turns.py",
+        "scf.For, first, count, step, [],",
+        "scf.For, first, count, count, [],",
+        "programs that take turns compute one block each",
+        "targets/nvidia/test_turns.py::test_two_programs_compute_six_blocks",
+    ),
+    Mutation(
         "passes/ttg/specialize_warps.py",
         "ring.start(builder, 1) for ring",
         "ring.start(builder, 0) for ring",
