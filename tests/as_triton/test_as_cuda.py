@@ -38,6 +38,9 @@ with torch.autocast("cuda", dtype=torch.bfloat16):
     assert linear(torch.rand(2, 3, device="cuda")).dtype is torch.bfloat16
 with torch.cpu.device(0):
     assert torch.arange(3, device="cuda:0").to(device="cuda", dtype=torch.float32).tolist() == [0, 1, 2]
+module = getattr(torch, x.device.type)
+assert module.get_device_properties(x.device).multi_processor_count >= 1
+assert module.get_device_capability() == torch.cuda.get_device_capability() and module.memory_allocated() == 0
 class Doubled(torch.autograd.Function):
     @staticmethod
     def forward(context, x):

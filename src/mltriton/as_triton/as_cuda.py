@@ -27,7 +27,7 @@ SHOWN: Mapping[str, str] = {
     'device="cuda", .cuda(), .to("cuda")': "give tensors in main memory",
     "Tensor.is_cuda": "is True of every tensor",
     'torch.autocast("cuda")': "is the CPU's",
-    "torch.cpu.device, set_stream": "are there, and do nothing",
+    "torch.cpu": "answers what only torch.cuda is asked, too: getattr(torch, tensor.device.type)",
     'torch.Generator(device="cuda")': "is one of the CPU",
 }
 _CAPABILITY = (8, 0)
@@ -194,9 +194,9 @@ def show_cpu_as_cuda() -> None:
     torch.cuda.get_rng_state, torch.cuda.set_rng_state = _state_of_random_numbers(torch)
     torch.cuda._is_mltriton = True
     driver.set_active(Driver())  # whatever GPUs there are
-    for name in ("device", "set_stream"):
-        if not hasattr(torch.cpu, name):
-            setattr(torch.cpu, name, _ANSWERS[name])
+    for name, answer in _ANSWERS.items():  # Programs ask getattr(torch, tensor.device.type).
+        if not name.startswith("_") and not hasattr(torch.cpu, name):
+            setattr(torch.cpu, name, answer)
     begin = torch.autocast.__init__
 
     def autocast(self: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
