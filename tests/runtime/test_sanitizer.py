@@ -13,6 +13,7 @@ import mltriton as triton
 import mltriton.language as tl
 from mltriton import kernels
 from mltriton.errors import DeviceAssertionError, OutOfBoundsError
+from mltriton.runtime.overlaps import OverlapWarning
 
 
 @pytest.fixture(autouse=True)
@@ -215,3 +216,29 @@ def test_the_library_stays_inside(compute: Callable[[Any], Any], monkeypatch: py
     found = compute(x)
     monkeypatch.setenv("MLTRITON_SANITIZE", "0")
     np.testing.assert_allclose(found, compute(x.copy().reshape(40, 64)), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_arrays_that_overlap_are_named(library: str):
+    x = numbers(257)
+    if library == "torch":
+        x = pytest.importorskip("torch").from_numpy(x)
+    y = x[:256] * 0 + 1
+    with pytest.warns(OverlapWarning, match=r"x_ptr and o_ptr share elements .* writes to o_ptr") as found:
+        add[(2,)](x[:-1], y, x[1:], 256, B=128)
+    assert len(found) == 1
+
+
+def test_arrays_that_are_apart_or_the_same_are_not_named(recwarn: pytest.WarningsRecorder):
+    x, columns = numbers(256), numbers(512).reshape(256, 2)
+    add[(2,)](x, x, x, 256, B=128)
+    add[(2,)](x[128:], x[:-1], np.zeros(128, np.float32), 128, B=128)
+    copy[(2,)](columns[:, 0], columns[:, 1], 256, 2, B=128)
+    np.testing.assert_array_equal(columns[:, 0], columns[:, 1])
+    assert not [item for item in recwarn if item.category is OverlapWarning]
+
+
+@triton.jit
+def copy(x_ptr, o_ptr, n, step, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(o_ptr + i * step, tl.load(x_ptr + i * step, i < n), i < n)

@@ -124,9 +124,13 @@ class CompiledKernel:
                 loaded.otherwise = partial(self._compiled_as, self.job.unconditional)
                 loaded.in_one_round = partial(self._compiled_as, self.job.in_one_round)
             if self.job.options.sanitize:
+                from mltriton.frontend.signature import Argument
                 from mltriton.runtime.sanitizer import SanitizedKernel
 
-                return SanitizedKernel(loaded)
+                entries = self.job.entries.items()
+                return SanitizedKernel(
+                    loaded, [name for name, entry in entries if isinstance(entry, Argument) and entry.is_pointer]
+                )
             return loaded
         except (BackendError, KeyError, TypeError):
             if self._again is None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mltriton.runtime.extents import Span, covered_by
+from mltriton.runtime.overlaps import warn_of_overlaps
 from mltriton.runtime.parts import is_wrapper
 from mltriton.runtime.slots import Slot, launcher_of
 
@@ -22,10 +23,12 @@ _ENDLESS = 2**62
 
 
 class SanitizedKernel:
-    """A kernel whose launches raise `OutOfBoundsError` for an access outside of the arrays passed."""
+    """A kernel whose launches raise `OutOfBoundsError` for an access outside of the arrays passed, and warn of arrays
+    that overlap. `pointers` are the names of its parameters that are tensors.
+    """
 
-    def __init__(self, kernel: LoadedKernel) -> None:
-        self._kernel = kernel
+    def __init__(self, kernel: LoadedKernel, pointers: Sequence[str]) -> None:
+        self._kernel, self._pointers = kernel, pointers
 
     def launcher(self, specs: Sequence[ParamSpec], /) -> Callable[..., Any]:
         """The function `launch(grid_x, grid_y, grid_z, *arguments)` for arguments that pass `specs`."""
@@ -33,7 +36,9 @@ class SanitizedKernel:
 
     def run(self, grid: tuple[int, int, int], slots: Sequence[Slot], /) -> None:
         """Launch with the arrays' bounds behind the other slots."""
-        bounds = [bound for slot in slots if slot.kind == "tensor" for bound in _bounds(slot)]
+        tensors = [slot for slot in slots if slot.kind == "tensor"]
+        warn_of_overlaps(self._pointers, tensors)
+        bounds = [bound for slot in tensors for bound in _bounds(slot)]
         self._kernel.run(grid, [*slots, *bounds])
 
 
