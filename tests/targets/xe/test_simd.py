@@ -22,8 +22,8 @@ from mltriton.kernels.gemm_tiles import Tile
 from mltriton.kernels.launch import Launch
 from mltriton.kernels.normalization import softmax_launch
 from mltriton.targets.registry import spec
+from mltriton.targets.xe.codegens import BY_NAME
 from mltriton.targets.xe.devices import device
-from mltriton.targets.xe.forms import FORMS
 
 pytestmark = pytest.mark.usefixtures("queue")
 TARGET = "xe:pvc"
@@ -298,5 +298,5 @@ def test_what_has_no_lowering_is_named_at_its_line() -> None:
     update = "%old = tt.atomic_rmw add, acq_rel, gpu, %p, %x : (!tt.ptr<i8>, i8) -> i8"
     text = f"module {{ tt.func public @bytes(%p: !tt.ptr<i8>, %x: i8) {{\n {update}\n tt.return }} }}"
     with pytest.raises(BackendError, match=r"an atomic add of i8 has no lowering") as caught:
-        FORMS["simd"].lower(parse_module(text, "bytes.mlir"), device("pvc"))
+        BY_NAME["simd"].lower(parse_module(text, "bytes.mlir"), device("pvc"))
     assert (caught.value.file, caught.value.line) == ("bytes.mlir", 2)

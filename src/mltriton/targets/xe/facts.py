@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class XeFacts(Facts):
-    """`codegen` names the form of code (`forms.py`). A program has so many warps, which are `work_items`, one of a lane
-    or else of a warp, and share `shared` bytes; a warp is to have so many registers, with `fixed_registers` no others.
-    `prints` says whether the kernel prints, `assertions` what its assertions say. The code takes for granted that the
-    hardware takes the surfaces `checked` at each launch, of which `uses` says what they are.
+    """`codegen` names the kind of code (`codegens.py`). A program has so many warps, which are `work_items`, one of a
+    lane or else of a warp, and share `shared` bytes; a warp is to have so many registers, with `fixed_registers` no
+    others. `prints` says whether the kernel prints, `assertions` what its assertions say. The code takes for granted
+    that the hardware takes the surfaces `checked` at each launch, of which `uses` says what they are.
     """
 
     codegen: str

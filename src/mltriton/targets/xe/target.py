@@ -16,8 +16,8 @@ from mltriton.targets.xe.facts import XeFacts, XeLowered
 
 if TYPE_CHECKING:
     from mltriton.ir.module import Module
+    from mltriton.targets.xe.codegens import Codegen
     from mltriton.targets.xe.devices import Device
-    from mltriton.targets.xe.forms import Form
     from mltriton.targets.xe.launch_guards import Surface
     from mltriton.targets.xe.llvm.emit.kernel import KernelText
     from mltriton.targets.xe.ocloc import Native
@@ -51,9 +51,9 @@ class XeTarget(Target):
 
     def lower(self, module: Module, failing: tuple[Surface, ...] = ()) -> XeLowered:
         """LLVM IR for SPIR-V, and how a program is to run, for launches in which some surfaces fail."""
-        from mltriton.targets.xe.forms import asked_for
+        from mltriton.targets.xe.codegens import codegen_of
 
-        made = asked_for(module).lower(module, self.device, failing)
+        made = codegen_of(module).lower(module, self.device, failing)
         return XeLowered(made.text, _facts(module, self.device, made), made.function)
 
     def restored(self, text: str, binary: Binary) -> Lowered:
@@ -75,7 +75,7 @@ class XeTarget(Target):
         known, facts = _checked(lowered), _known(lowered)
         if isinstance(known.source, bytes):
             return known.source
-        return _form(lowered).spirv(known, facts.num_warps, facts.shared)
+        return _codegen(lowered).spirv(known, facts.num_warps, facts.shared)
 
     def listing(self, lowered: Lowered) -> str:
         """The module as text."""
@@ -99,7 +99,7 @@ class XeTarget(Target):
         """What Intel's offline compiler makes of a kernel, beginning with the registers that it should need."""
         from mltriton.targets.xe.ocloc import compile_without_spills
 
-        facts, code = _known(lowered), _form(lowered).code
+        facts, code = _known(lowered), _codegen(lowered).code
         registers, fixed = facts.registers, facts.fixed_registers
         return compile_without_spills(
             self.spirv(lowered), self.device, facts.num_warps, code=code, registers=registers, fixed=fixed
@@ -115,12 +115,12 @@ class XeTarget(Target):
         from mltriton.targets.xe.driver import emulates
         from mltriton.targets.xe.kernel_modules import packed
 
-        form, facts = _form(lowered), _known(lowered)
+        codegen, facts = _codegen(lowered), _known(lowered)
         metadata: dict[str, Any] = {"shared": facts.shared, "facts": asdict(facts)}
         if facts.checked:
             metadata["program"] = packed(print_op(module, locations=True).encode())
         if emulates():
-            metadata["emulated"] = packed(form.emulated(_checked(lowered), self.device))
+            metadata["emulated"] = packed(codegen.emulated(_checked(lowered), self.device))
         return Binary(self.spirv(lowered), metadata)
 
     def load(self, binary: Binary, name: str) -> LoadedKernel:
@@ -130,19 +130,19 @@ class XeTarget(Target):
         """
         from mltriton.runtime.fingerprint import compiler_fingerprint
         from mltriton.targets.xe import driver
+        from mltriton.targets.xe.codegens import BY_NAME
         from mltriton.targets.xe.emulation.simd.launch import EmulatedWarps
-        from mltriton.targets.xe.forms import FORMS
         from mltriton.targets.xe.kernel_modules import KernelModules
         from mltriton.targets.xe.launch import XeKernel
         from mltriton.targets.xe.ocloc import build_options
         from mltriton.targets.xe.spirv.emission import Code
 
         queue, known = driver.queue(), _facts_in(binary)
-        form, warps = FORMS[known.codegen], known.num_warps
+        codegen, warps = BY_NAME[known.codegen], known.num_warps
         assertions, prints = known.assertions, known.prints
         queue.announce(self.name)
         modules = KernelModules(binary, known, name, self._version, (self.name, compiler_fingerprint()))
-        if queue.emulated and form.code is Code.SIMD:
+        if queue.emulated and codegen.code is Code.SIMD:
             image = partial(modules.of, queue)
             return EmulatedWarps(image, warps, known.shared, modules.guards, assertions=assertions, prints=prints)
         return XeKernel(
@@ -150,7 +150,7 @@ class XeTarget(Target):
             modules.of,
             name,
             known.work_items,
-            options=build_options(self.device, warps, known.registers, form.code, fixed=known.fixed_registers),
+            options=build_options(self.device, warps, known.registers, codegen.code, fixed=known.fixed_registers),
             guards=modules.guards,
             assertions=assertions,
             prints=prints,
@@ -161,7 +161,7 @@ class XeTarget(Target):
         from mltriton.ir.parser import parse_module
 
         lowered = self.lower(parse_module(program), failing)
-        return _form(lowered).emulated(lowered, self.device) if emulated else self.spirv(lowered)
+        return _codegen(lowered).emulated(lowered, self.device) if emulated else self.spirv(lowered)
 
     def takes(self, device: str) -> bool:
         """Arrays of the GPU, and those of main memory, which are copied."""
@@ -187,10 +187,10 @@ def _facts(module: Module, device: Device, made: KernelText) -> XeFacts:
     from mltriton.targets.assertions import describe
     from mltriton.targets.registry import num_warps_of, spec_of
     from mltriton.targets.simt.shared import allocations
-    from mltriton.targets.xe.forms import asked_for
+    from mltriton.targets.xe.codegens import codegen_of
     from mltriton.targets.xe.spirv.emission import Code
 
-    code, warps = asked_for(module).code, num_warps_of(module)
+    code, warps = codegen_of(module).code, num_warps_of(module)
     return XeFacts(
         codegen=code.value,
         num_warps=warps,
@@ -219,10 +219,10 @@ def _known(lowered: Lowered) -> XeFacts:
     return lowered.facts
 
 
-def _form(lowered: Lowered) -> Form:
-    from mltriton.targets.xe.forms import FORMS
+def _codegen(lowered: Lowered) -> Codegen:
+    from mltriton.targets.xe.codegens import BY_NAME
 
-    return FORMS[_known(lowered).codegen]
+    return BY_NAME[_known(lowered).codegen]
 
 
 def create(variant: str) -> Target:

@@ -1,7 +1,7 @@
-"""The forms of code for Xe: a program of each lane (`simt`), or a SIMD kernel, one program of each warp (`simd`).
+"""The two kinds of code for Xe: a program of each lane (`simt`), or a SIMD kernel, one program of each warp (`simd`).
 
-Level: intrinsic to binary. A form says how a program is lowered, translated and emulated. Guarantees: importing this
-module imports neither LLVM nor a pass.
+Level: intrinsic to binary. A `Codegen` says how a program is lowered, translated and emulated. Guarantees: importing
+this module imports neither LLVM nor a pass.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from mltriton.targets.xe.llvm.emit.kernel import KernelText
 
 
-class Form(NamedTuple):
-    """One form: modules with the functions that do the work."""
+class Codegen(NamedTuple):
+    """One kind: modules with the functions that do the work."""
 
     code: Code
     lowering: str
@@ -46,16 +46,16 @@ class Form(NamedTuple):
 
 
 _HERE = "mltriton.targets.xe"
-FORMS: dict[str, Form] = {
-    "simt": Form(Code.SIMT, f"{_HERE}.llvm.emit.kernel", f"{_HERE}.spirv.emission", f"{_HERE}.emulation"),
-    "simd": Form(
+BY_NAME: dict[str, Codegen] = {
+    "simt": Codegen(Code.SIMT, f"{_HERE}.llvm.emit.kernel", f"{_HERE}.spirv.emission", f"{_HERE}.emulation"),
+    "simd": Codegen(
         Code.SIMD, f"{_HERE}.llvm.simd.kernel", f"{_HERE}.spirv.vectors.translate", f"{_HERE}.emulation.simd.object"
     ),
 }
 
 
-def asked_for(module: Module) -> Form:
-    """The form that a program is to have: its attribute `ttig.codegen`."""
+def codegen_of(module: Module) -> Codegen:
+    """The kind that a program is to have: its attribute `ttig.codegen`."""
     from mltriton.ir.attributes import string_in
 
-    return FORMS[string_in(module.attributes, "ttig.codegen", "simt")]
+    return BY_NAME[string_in(module.attributes, "ttig.codegen", "simt")]
