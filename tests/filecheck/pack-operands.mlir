@@ -35,6 +35,14 @@
 // CHECK: scf.for
 // CHECK: tile.pack %batch {element = f32, in_place = true, near = 1024 : i32} : tensor<4x64x64xf32
 // CHECK-NEXT: tt.dot
+
+// Scales of groups lie next to each other in memory for groups, not for columns: they are stored before the block is packed.
+// CHECK-LABEL: @scales
+// CHECK: %[[SCALE:.*]] = tt.load
+// CHECK: tile.nest loops(0) {
+// CHECK-NEXT: tile.fill %[[SCALE]] : tensor<4x1x64xf32
+// CHECK-NEXT: }
+// CHECK-NEXT: tile.pack %{{.*}} {element = f32} : tensor<4x64x64xf32
 #c = #ttg.blocked<{sizePerWarp = [128, 128], warpsPerCTA = [1, 1], order = [1, 0]}>
 #d = #ttg.blocked<{sizePerWarp = [4, 64, 64], warpsPerCTA = [1, 1, 1], order = [2, 1, 0]}>
 #ca = #ttg.dot_op<{opIdx = 0, parent = #c}>
@@ -82,6 +90,17 @@ tt.func public @lines(%x: tensor<4x64xf32, #ca>, %y: tensor<64x64xf32, #cb>, %su
     %p = tt.dot %many, %batch, %s : tensor<4x64x64xf32, #da> * tensor<4x64x64xf32, #db> -> tensor<4x64x64xf32, #d>
     scf.yield %p : tensor<4x64x64xf32, #d>
   }
+  tt.return
+}
+tt.func public @scales(%many: tensor<4x64x64xf32, #da>, %batch: tensor<4x64x64xf32, #db>, %sums: tensor<4x64x64xf32, #d>, %from: !tt.ptr<f32>) {
+  %n = arith.constant 64 : i64
+  %one = arith.constant 1 : i64
+  %c0 = arith.constant 0 : i32
+  %at = tt.make_tensor_ptr %from, [%n, %one, %n], [%one, %n, %n], [%c0, %c0, %c0] {order = array<i32: 0, 1, 2>} : !tt.ptr<tensor<4x1x64xf32, #db>>
+  %scale = tt.load %at : !tt.ptr<tensor<4x1x64xf32, #db>>
+  %scales = tt.broadcast %scale : tensor<4x1x64xf32, #db> -> tensor<4x64x64xf32, #db>
+  %right = arith.mulf %batch, %scales : tensor<4x64x64xf32, #db>
+  %p = tt.dot %many, %right, %sums : tensor<4x64x64xf32, #da> * tensor<4x64x64xf32, #db> -> tensor<4x64x64xf32, #d>
   tt.return
 }
 }

@@ -3,7 +3,8 @@
 Level: warp, targets whose blocks lie in memory; after `form-nests`, which says what is stored. Makes a `tile.pack` of
 the right operand of each dot for which the target has a micro-kernel: of the kernel's type, groups and panels, read
 along the dimension along which its memory runs. It stands before the outermost loop that does not change the operand,
-if nothing else than dots needs it in there; dots that want the same in one block share it.
+if nothing else than dots needs it in there; dots that want the same in one block share it. What many elements of an
+operand share and is loaded with a stride (scales of groups) is stored before it.
 Guarantees: a block that may be read where it lies says so. Masks and strides say when the program runs whether it is.
 """
 
@@ -19,7 +20,9 @@ from mltriton.ir.types import I1, I32, element_type, shape_of
 from mltriton.passes.intrinsic.tile_loops.directions import Directions
 from mltriton.passes.intrinsic.tile_loops.dot_kernels import kernel_of, may_use_lines
 from mltriton.passes.intrinsic.tile_loops.footprints import Footprint
+from mltriton.passes.intrinsic.tile_loops.nest_regions import store_before
 from mltriton.passes.intrinsic.tile_loops.operations import LOADS, is_virtual
+from mltriton.passes.intrinsic.tile_loops.recomputed import repeated_parts
 from mltriton.targets.base import MicroKernel, TargetSpec
 from mltriton.targets.registry import spec_of
 
@@ -79,6 +82,7 @@ class _Packer:
         attributes = self._attributes(dot, place, kernel)
         key = block, dot.b, frozenset(attributes.items())
         if key not in self.packs:
+            self._store_parts(dot.b, place)
             self.packs[key] = tile.Pack([dot.b], [dot.b.type], attributes, (), dot.loc)
             block.insert_before(place, self.packs[key])
         return self.packs[key].result
@@ -98,13 +102,24 @@ class _Packer:
         made |= {name: IntegerAttr(number, I32) for name, number in numbers.items() if number > (name == "group")}
         return made | {name: IntegerAttr(1, I1) for name, holds in flags.items() if holds}
 
+    def _store_parts(self, value: Value, place: Operation) -> None:
+        """Store what many elements of a computed block share, where it is made in the block of operations at hand."""
+        if self._in_memory(value) is not None:
+            return
+        for part in repeated_parts(value, self._reads, self.directions.contiguous_dim):
+            if part.defining_block is place.block and part not in self.stored:
+                store_before(place, part)
+                self.stored.add(part)
+
     def _reads(self, value: Value) -> Footprint:
         found = Footprint(aliases=self.given)
         found.follow(value, tuple(range(len(shape_of(value.type)))), self.stored)
         return found
 
-    def _runs_along_columns(self, value: Value) -> bool:
-        """Whether a block lies in memory, and neighbours along its last dimension next to each other there."""
+    def _in_memory(self, value: Value) -> tuple[Value, int] | None:
+        """The block that is loaded or stored of which a block has the elements, and along which of its dimensions the
+        last one runs; None where that is computed.
+        """
         dim = len(shape_of(value.type)) - 1
         value = self.given.get(value, value)
         op = value.defining_op
@@ -112,10 +127,17 @@ class _Packer:
             dim = op.order[dim] if isinstance(op, tt.Trans) else dim
             value = self.given.get(op.source, op.source)
             op = value.defining_op
-        is_load = value not in self.stored and isinstance(op, LOADS)
-        if op is not None and is_virtual(op) and value not in self.stored and not is_load:
+        is_there = value in self.stored or op is None or isinstance(op, LOADS) or not is_virtual(op)
+        return (value, dim) if is_there else None
+
+    def _runs_along_columns(self, value: Value) -> bool:
+        """Whether a block lies in memory, and neighbours along its last dimension next to each other there."""
+        found = self._in_memory(value)
+        if found is None:
             return False
-        return self.directions.is_unit(value, op if is_load else None)[dim]
+        block, dim = found
+        op = None if block in self.stored else block.defining_op
+        return self.directions.is_unit(block, op if isinstance(op, LOADS) else None)[dim]
 
 
 def _place(dot: tt.Dot) -> Operation:

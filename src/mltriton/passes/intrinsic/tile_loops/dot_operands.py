@@ -36,7 +36,6 @@ from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_i
 from mltriton.passes.intrinsic.tile_loops.indirect_dots import lines_of
 from mltriton.passes.intrinsic.tile_loops.operations import LOADS
 from mltriton.passes.intrinsic.tile_loops.packing import Packing, Source
-from mltriton.passes.intrinsic.tile_loops.recomputed import repeated_parts
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 from mltriton.records import record
 from mltriton.targets.base import MicroKernel
@@ -206,15 +205,7 @@ def right_operand(low: Lowering, op: tile.Pack) -> Direct | Ready | Packing:
         direct = None if near is None else replace(direct, conditions=direct.conditions + near)
     if direct is not None and not direct.conditions:
         return direct
-    known = known_operand(low, "right", op) or direct
-    if known is not None:
-        return known
-    parts = repeated_parts(low, op.source)
-    for part in parts:
-        low.force(part)
-    if parts:
-        low.flush()
-    return right_packing(op)
+    return known_operand(low, "right", op) or direct or right_packing(op)
 
 
 def _near_rows(low: Lowering, stride: Stride, op: tile.Pack) -> list[Value] | None:

@@ -69,6 +69,15 @@ def enclose(block: Block, stretches: Sequence[Stretch]) -> None:
             _fill_region(op, nests[op])
 
 
+def store_before(place: Operation, value: Value) -> None:
+    """Let a nest of its own store a block, before an operation of the block of operations in which it is made."""
+    body, loc = Block(), place.loc
+    body.append(tile.Fill([value], loc=loc))
+    body.append(tile.Yield((), (), {}, (), loc, (0,)))
+    assert place.block is not None
+    place.block.insert_before(place, tile.Nest((), (), Stretch(loops=[0]).attributes(), [Region([body])], loc))
+
+
 def _left_behind(inner: list[Operation], members: Sequence[Operation]) -> list[Operation]:
     """What stands between members and is of no use to them, which is taken out."""
     used = set(members)

@@ -1,6 +1,6 @@
 """Values that many steps lead to and that are needed again later: computed once, into a tile.
 
-Level: warp to intrinsic. A virtual value is evaluated wherever it is needed. In a chain of steps with a loop each (a
+Level: warp. A virtual value is evaluated wherever it is needed. In a chain of steps with a loop each (a
 bitonic sort, whose every stage reduces what the one before it made) every loop would repeat all steps before it. Scales
 that many elements of a dot's operand share would be gathered for each of them.
 """
@@ -9,16 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import prod
-from typing import TYPE_CHECKING
 
 from mltriton.dialects import tt
 from mltriton.ir.operation import Value
 from mltriton.ir.types import shape_of
-from mltriton.passes.intrinsic.tile_loops import addressing
 from mltriton.passes.intrinsic.tile_loops.footprints import Footprint
-
-if TYPE_CHECKING:
-    from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 
 REPEATED = 16  # elements that one stands for, from which on it is worth a place in memory
 MANY = 64  # values on the way to what a member reads: more than most formulas have
@@ -40,27 +35,19 @@ def needed_again(
     return sorted(costly, key=_number)
 
 
-def repeated_parts(low: Lowering, value: Value) -> list[Value]:
+def repeated_parts(
+    value: Value, reads: Callable[[Value], Footprint], contiguous_dim: Callable[[Value], int]
+) -> list[Value]:
     """The blocks of which each element stands for many of `value`, and that are loaded with a stride: scales of groups.
 
     `value` is packed with its lanes along the last dimension.
     """
-    visited = {found for found, _ in low.reads(value).visited}
-    repeated = [op.source for found in visited if isinstance(op := found.defining_op, tt.Broadcast)]
-    return sorted({source for source in repeated if _is_strided_part(low, source, value)}, key=_number)
-
-
-def _is_strided_part(low: Lowering, source: Value, value: Value) -> bool:
-    op = source.defining_op
-    shape = shape_of(source.type)
-    return (
-        op is not None
-        and low.e.block_depth.get(source.defining_block) == low.e.emitter.level
-        and prod(shape) * REPEATED <= prod(shape_of(value.type))
-        and shape[-1] > 1
-        and bool(low.reads(source).loads)
-        and addressing.contiguous_dim(low, source) != len(shape) - 1
-    )
+    visited = {found for found, _ in reads(value).visited}
+    repeated = {op.source for found in visited if isinstance(op := found.defining_op, tt.Broadcast)}
+    least = prod(shape_of(value.type)) // REPEATED
+    small = [part for part in repeated if prod(shape_of(part.type)) <= least and shape_of(part.type)[-1] > 1]
+    loaded = [part for part in small if part.defining_op is not None and reads(part).loads]
+    return sorted([part for part in loaded if contiguous_dim(part) != len(shape_of(part.type)) - 1], key=_number)
 
 
 def _leaves(value: Value, visited: set[Value]) -> bool:
