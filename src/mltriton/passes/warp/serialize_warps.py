@@ -5,7 +5,7 @@ warp; does nothing to any other. Leaves a program of one warp: each piece betwee
 warps, and no barrier and no `gpu.subgroup_id` is left. Guarantees: what does not depend on the warp is done once,
 effects once for each warp; what a warp needs from one piece in another is computed again where that is cheap, and
 otherwise kept in a buffer with a part for each warp. Files of `serialize/`, in the order of a first reading: `units`
-cuts blocks at barriers; `varying` says what depends on the warp; `sharing`, `grid` and `dealing` find loops that are
+cuts blocks at barriers; `varying` says what depends on the warp; `sharing` and `grid` find loops that are
 cut although nobody waits in them; `plan`, `buffers` and `prefetching` decide what is kept where; `writer` writes the
 new program, in which `carrying` replaces buffers of sums.
 """
