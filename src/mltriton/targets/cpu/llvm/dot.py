@@ -11,8 +11,9 @@ next to each other) or "column" (step k at k * a_stride, rows next to each other
 k * b_stride, columns next to each other: a row-major matrix as it is, or panels of so many columns one after the other.
 
 Rows are walked in register tiles, and columns within a row tile, so that the rows of `a` stay in the first-level cache
-while `b` streams. A register tile is one call of a noinline micro-kernel: LLVM allocates registers per function, and a
-loop nest around the kernel makes it spill.
+while `b` streams. Rows of `a` that are far from each other in memory are copied next to each other first: a power of
+two apart, they would share a few sets of that cache. A register tile is one call of a noinline micro-kernel: LLVM
+allocates registers per function, and a loop nest around the kernel makes it spill.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from mltriton.targets.llvm.types import I1, I32, I64, PTR, VOID, Type, Value, co
 from mltriton.targets.llvm.writer import Function, Module
 
 CACHE_LINE = 64
+COPIED_ROWS = 16384  # bytes of rows of `a`, at most, that are copied: half of a small first-level cache
+FEWEST_TILES = 4  # side by side, for which rows of `a` are worth a copy
+SPREAD = 3072  # bytes from one row of `a` to the next from which on they are
 UNROLL = 4  # steps of k between two loop branches: address arithmetic is shared, which 4-wide front ends need
 
 PARAMETERS = (
@@ -45,7 +49,8 @@ class DotShape(NamedTuple):
 
     `dtype` is "f32", "f64", "i32", "bf16" or "i8", `a_layout` "row" or "column". With `panel`, b comes in panels of
     that many columns, `panel_stride` elements apart. `has_rest` says whether k may be no multiple of `UNROLL`;
-    `unsigned` names the operands of "i8" that are read so: "", "a", "b" or "ab".
+    `unsigned` names the operands of "i8" that are read so: "", "a", "b" or "ab". `steps` is k where that is known and
+    rows of `a` may be spread in memory, else 0.
     """
 
     dtype: str
@@ -56,13 +61,15 @@ class DotShape(NamedTuple):
     panel_stride: int = 0
     has_rest: bool = True
     unsigned: str = ""
+    steps: int = 0
 
     def name(self, prefix: str) -> str:
         """A name that says all of it."""
         panels = "" if self.panel is None else f"_panels{self.panel}_{self.panel_stride}"
         rest = "_any_k" if self.has_rest else ""
         signs = f"_unsigned_{self.unsigned}" if self.unsigned else ""
-        return f"{prefix}_{self.dtype}{signs}_{self.a_layout}_{self.rows}x{self.columns}{panels}{rest}"
+        spread = f"_spread{self.steps}" if self.steps else ""
+        return f"{prefix}_{self.dtype}{signs}_{self.a_layout}_{self.rows}x{self.columns}{panels}{rest}{spread}"
 
 
 def dot_function(module: Module, features: CpuFeatures, shape: DotShape) -> str:
@@ -108,17 +115,28 @@ class _Generator(NamedTuple):
         tile = self.features.tile(shape.dtype)
         bias = self._column_bias(function, shape)
         per_column = shape.panel_stride // shape.panel if shape.panel else instruction.group
+        copies = self._copied_length(shape)
+        copy = function.alloca(instruction.a_type, tile.rows * copies) if copies else None
 
-        def tile_of(row: Value, rows: int, column: Value, columns: int) -> None:
-            micro = self._micro_kernel(shape._replace(rows=rows, columns=columns, panel=None, panel_stride=0))
-            a_offset = row if shape.a_layout == "column" else function.mul(a_stride, row)
+        def rows_of_a(row: Value, rows: int) -> tuple[Value, Value]:
+            """Where the rows of a register tile begin, and their stride; copied where they are far from each other."""
+            offset = row if shape.a_layout == "column" else function.mul(a_stride, row)
+            lines = function.gep(a, offset, instruction.a_type)
+            if copy is None:
+                return lines, a_stride
+            is_spread = function.icmp("sge", a_stride, SPREAD // instruction.a_type.bytes)
+            copied = function.select(is_spread, constant(I64, rows), constant(I64, 0))
+            function.call(self._copy_function(shape), VOID, lines, a_stride, copy, copied)
+            return function.select(is_spread, copy, lines), function.select(is_spread, constant(I64, copies), a_stride)
+
+        def tile_of(lines: tuple[Value, Value], row: Value, rows: int, column: Value, columns: int) -> None:
+            micro = self._micro_kernel(shape._replace(rows=rows, columns=columns, panel=None, panel_stride=0, steps=0))
             c_offset = function.add(function.mul(c_stride, row), column)
             extra = [] if bias is None else [function.gep(bias, column, instruction.accumulator)]
             function.call(
                 micro,
                 VOID,
-                function.gep(a, a_offset, instruction.a_type),
-                a_stride,
+                *lines,
                 function.gep(b, function.mul(column, per_column), instruction.b_type),
                 b_stride,
                 function.gep(c, c_offset, instruction.accumulator),
@@ -129,9 +147,37 @@ class _Generator(NamedTuple):
             )
 
         for row, rows in _steps(function, cut_rows(shape.rows, tile.rows), "row"):
+            lines = rows_of_a(row, rows)
             for column, columns in _steps(function, cut(shape.columns, tile.vectors * self.lanes), "column"):
-                tile_of(row, rows, column, columns)
+                tile_of(lines, row, rows, column, columns)
         function.ret()
+
+    def _copied_length(self, shape: DotShape) -> int:
+        """Elements from one copied row of `a` to the next, of which the last cache line is not used; 0 for no copy."""
+        tile, a_type = self.features.tile(shape.dtype), self.instruction.a_type
+        length = shape.steps * self.instruction.group
+        stride = length + CACHE_LINE // a_type.bytes
+        is_worth_it = shape.columns >= FEWEST_TILES * tile.vectors * self.lanes and shape.a_layout == "row"
+        fits = length % self.features.lanes(a_type.bits) == 0 and tile.rows * stride * a_type.bytes <= COPIED_ROWS
+        return stride if length and is_worth_it and fits else 0
+
+    def _copy_function(self, shape: DotShape) -> str:
+        """The name of a function that puts rows of `a` next to each other: one, since all register tiles share it."""
+        name, a_type = f"copy_{self.instruction.a_type}_{shape.steps}", self.instruction.a_type
+        if self.module.defines(name):
+            return name
+        parameters = [("noalias a", PTR), ("a_stride", I64), ("noalias copy", PTR), ("rows", I64)]
+        function = self.module.function(name, VOID, parameters, extra="noinline ")
+        a, a_stride, copy, rows = function.parameters
+        lanes = self.features.lanes(a_type.bits)
+        with function.loop(0, rows, name="row") as row:
+            source = function.gep(a, function.mul(row.index, a_stride), a_type)
+            target = function.gep(copy, function.mul(row.index, self._copied_length(shape)), a_type)
+            with function.loop(0, shape.steps * self.instruction.group, lanes, name="vector") as loop:
+                value = function.load(a_type.with_lanes(lanes), function.gep(source, loop.index, a_type), a_type.bytes)
+                function.store(value, function.gep(target, loop.index, a_type), a_type.bytes)
+        function.ret()
+        return name
 
     def _column_bias(self, function: Function, shape: DotShape) -> Value | None:
         """What each column's accumulators must be reduced by, in memory, where the instruction adds too much."""
