@@ -53,6 +53,7 @@ module {
     %3 = tt.make_tensor_descriptor %p, [%m, %m], [%s, %one] : <f16>, <tensor<16x32xf16>>
     %4 = tt.descriptor_load %3[%i, %i] evictionPolicy = evict_first : !tt.tensordesc<tensor<16x32xf16>> -> tensor<16x32xf16>
     tt.descriptor_store %3[%i, %i], %4 : !tt.tensordesc<tensor<16x32xf16>>, tensor<16x32xf16>
+    tt.descriptor_reduce add, %3[%i, %i], %4 : !tt.tensordesc<tensor<16x32xf16>>, tensor<16x32xf16>
     tt.return
   }
   tt.func public @compute(%a: tensor<16x8xf16>, %b: tensor<8x4xf16>, %c: tensor<16x4xf32>, %k: tensor<16x8xi32>) {

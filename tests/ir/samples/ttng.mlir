@@ -20,6 +20,7 @@ module attributes {mltriton.level = "ttg", "ttg.num-warps" = 4 : i32, ttg.target
     ttng.inval_barrier %b : !ttg.memdesc<1xi64, #ttg.shared_memory, mutable>
     ttng.fence_async_shared
     ttng.async_tma_copy_local_to_global %map[%i, %zero] %m : !tt.tensordesc<tensor<64x64xf16>>, !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable>
+    ttng.async_tma_reduce add, %map[%i, %zero] %m : !tt.tensordesc<tensor<64x64xf16>>, !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable>
     ttng.async_tma_store_wait
     ttng.grid_dependency_wait
     ttng.launch_dependents
