@@ -13,6 +13,7 @@ import mltriton as triton
 import mltriton.language as tl
 from mltriton.errors import ArgumentError, DeviceError, OptionError
 from mltriton.runtime import allocation, hooks, jit
+from mltriton.runtime.driver import Driver
 from mltriton.targets.cpu.registers import used
 from mltriton.testing import do_bench
 
@@ -20,7 +21,9 @@ from mltriton.testing import do_bench
 @pytest.fixture(autouse=True)
 def cache(monkeypatch, tmp_path):
     monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path / "cache"))
+    triton.runtime.driver.set_active(Driver())  # the CPU's, where there is a GPU, too
     yield
+    triton.runtime.driver.reset_active()
     hooks.enter.set(None)
     hooks.leave.set(None)
     jit.HOOKS.clear()

@@ -40,7 +40,17 @@ print(json.dumps(sorted(sys.modules)))
 CACHED = {"compiler", "frontend", "ir", "language", "runtime", "runtime.native", "targets", "targets.cpu"}
 FIRST = CACHED | {
     "runtime.native.translation",
-    *("analysis", "dialects", "dialects.arith", "dialects.tt", "layouts", "passes", "passes.any", "passes.tt"),
+    *(
+        "analysis",
+        "dialects",
+        "dialects.arith",
+        "dialects.tile",
+        "dialects.tt",
+        "layouts",
+        "passes",
+        "passes.any",
+        "passes.tt",
+    ),
     *("passes.ttg", "passes.warp", "passes.intrinsic", "passes.intrinsic.tile_loops"),
     *("targets.llvm", "targets.llvm.emit", "targets.cpu.llvm", "targets.cpu.llvm.emit"),
 }

@@ -94,7 +94,8 @@ def test_only_matrices_are_left(name: str) -> None:
 @pytest.mark.parametrize("target", ["generic", "xe:pvc"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_all_levels(name: str, target: str) -> None:
-    tt = "inline,canonicalize,cse,fold-batches,combine,reorder-broadcast,canonicalize,cse,licm,dce"
+    tt = "inline,canonicalize,cse,fold-batches,combine,reorder-broadcast,"
+    tt += "normalize-block-pointers,canonicalize,cse,licm,dce"
     ttg = "assign-layouts,cse,assign-lanes,prefetch{distance=1},cse"
     warp = "distribute-to-warps,assign-lanes,canonicalize,cse,licm,dce"
     PROGRAMS[name].with_warps(4, target).check(f"{tt},{ttg},{warp},match-target-size,canonicalize,cse,dce")
