@@ -13,9 +13,10 @@ from mltriton.kernels.epilogues import Epilogue
 from mltriton.kernels.gemm_few_groups import few_groups_launch
 from mltriton.kernels.gemm_gpu import GROUP_TILES, MULTIPROCESSORS, Shares, cost, groups_on, shares_on
 from mltriton.kernels.gemm_grouped import grouped_gemm_launch
-from mltriton.kernels.gemm_persistent import even_programs, persistent_launch
+from mltriton.kernels.gemm_persistent import persistent_launch
 from mltriton.kernels.gemm_tiles import Tile
 from mltriton.kernels.stream_k import stream_k_launches
+from mltriton.runtime.grid import even_programs
 from mltriton.tools.remarks import kernel_remarks
 from ptx_emulator.launch import install
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mltriton.dialects import arith, tt, ttg
 from mltriton.ir.operation import Operation, Value
+from mltriton.ir.types import I1, element_type
 
 _MOVED = (tt.Splat, tt.ExpandDims, tt.Broadcast, tt.Trans, ttg.ConvertLayout)
 _INDEX = (*_MOVED, arith.AddI, arith.SubI, arith.MulI, arith.ShLI, arith.ExtSI)
@@ -17,22 +18,20 @@ _ACCESS = (tt.Load, tt.Store, tt.AtomicRMW, tt.AtomicCAS)
 
 def is_place(value: Value) -> bool:
     """Whether an integer, or a block of them, is used for nothing but offsets of pointers and masks of accesses."""
-    return all(_takes_place(user, value) for user in value.users)
+    pending, seen = [value], {value}
+    while pending:
+        used = pending.pop()
+        is_mask = element_type(used.type) is I1
+        for user in used.users:
+            if isinstance(user, _MASK if is_mask else (*_INDEX, arith.CmpI)):
+                result = user.results[0]
+                if result not in seen:
+                    seen.add(result)
+                    pending.append(result)
+            elif not (_takes_mask(user, used) if is_mask else isinstance(user, tt.AddPtr)):
+                return False
+    return True
 
 
-def _takes_place(user: Operation, value: Value) -> bool:
-    if isinstance(user, tt.AddPtr):
-        return True
-    return is_place(user.results[0]) if isinstance(user, _INDEX) else isinstance(user, arith.CmpI) and _is_mask(user)
-
-
-def _is_mask(op: Operation) -> bool:
-    result = op.results[0]
-    return all(
-        _is_mask(user) if isinstance(user, _MASK) else isinstance(user, _ACCESS) and _is_only_mask(user, result)
-        for user in result.users
-    )
-
-
-def _is_only_mask(access: Operation, value: Value) -> bool:
-    return getattr(access, "mask", None) is value and access.operands.count(value) == 1
+def _takes_mask(user: Operation, mask: Value) -> bool:
+    return isinstance(user, _ACCESS) and getattr(user, "mask", None) is mask and user.operands.count(mask) == 1

@@ -1,9 +1,9 @@
 """`ttng`: what goes on by itself beside the warps: matrix products that several of them compute together, and copies
 of whole blocks between global and shared memory by an engine, with the barriers that say when they have come.
 
-Level: ttg to intrinsic; `tensor_map`, `grid_dependency_wait` and `launch_dependents` from tt on. Names are upstream
-TritonNvidiaGPU's, but for these three, which it has not. The four warps of a group start a product of operands in
-shared memory and go on; its result, and the operands' memory, are theirs again behind a wait. A barrier counts the
+Level: ttg to intrinsic; `tensor_map`, `grid_size`, `grid_dependency_wait` and `launch_dependents` from tt on. Names are
+upstream TritonNvidiaGPU's, but for these four, which it has not. The four warps of a group start a product of operands
+in shared memory and go on; its result, and the operands' memory, are theirs again behind a wait. A barrier counts the
 arrivals and the bytes of one phase after the other; waiting names the parity of the phase. What the engine or a product
 reads in shared memory must have been written before a `fence_async_shared`.
 """

@@ -33,6 +33,13 @@ from mltriton.kernels.launch import Launch, family_of_warps, target_of
 
 
 @triton.jit
+def extent(starts, sequence):
+    """Where a sequence begins, and its length."""
+    first = tl.load(starts + sequence)
+    return first, tl.load(starts + sequence + 1) - first
+
+
+@triton.jit
 def attention_varlen_kernel(
     q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, q_starts, k_starts, sm_scale,
     stride_qs, stride_qh, stride_qd, stride_ks, stride_kh, stride_kd,
@@ -43,9 +50,8 @@ def attention_varlen_kernel(
 ):  # fmt: skip
     """`attend_queries` by program ids (block of queries, head, sequence); lse_ptr: f32 [heads, all queries] or None."""
     block, head, sequence = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    first_query, first_key = tl.load(q_starts + sequence), tl.load(k_starts + sequence)
-    n_queries = tl.load(q_starts + sequence + 1) - first_query
-    n_keys = tl.load(k_starts + sequence + 1) - first_key
+    first_query, n_queries = extent(q_starts, sequence)
+    first_key, n_keys = extent(k_starts, sequence)
     if block * BM < n_queries:
         lse = lse_ptr
         if lse_ptr is not None:

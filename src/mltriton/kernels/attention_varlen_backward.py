@@ -21,15 +21,8 @@ from mltriton.kernels.attention import scale_of
 from mltriton.kernels.attention_backward import flash_attention_backward
 from mltriton.kernels.attention_backward_blocks import Step, gradients_of_keys, gradients_of_queries, steps_on
 from mltriton.kernels.attention_blocks import block_dim
-from mltriton.kernels.attention_varlen import check_packed, check_packed_results
+from mltriton.kernels.attention_varlen import check_packed, check_packed_results, extent
 from mltriton.kernels.launch import Launch, target_of
-
-
-@triton.jit
-def extent(starts, sequence):
-    """Where a sequence begins, and its length."""
-    first = tl.load(starts + sequence)
-    return first, tl.load(starts + sequence + 1) - first
 
 
 @triton.jit

@@ -20,6 +20,7 @@ from mltriton.kernels.arrays import Array, dtype_name, strides_of
 from mltriton.kernels.gemm_gpu import MULTIPROCESSORS
 from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, coordinates_of
 from mltriton.kernels.launch import Launch
+from mltriton.runtime.grid import even_programs
 from mltriton.runtime.specialization import device_kind
 
 
@@ -107,11 +108,6 @@ def persistent_launch(a: Array, b: Array, c: Array, tile: Tile, programs: int | 
         "BM": tile.m, "BN": first, "MORE": tile.n - first, "BK": tile.k, "GROUP": tile.group,
     }  # fmt: skip
     return Launch(matmul_persistent_kernel, (programs,), (a, b, c, batches, m, n, k, *strides), constants)
-
-
-def even_programs(blocks: int, most: int) -> int:
-    """As few programs as compute so many blocks in as many rounds as the most would."""
-    return max(1, triton.cdiv(blocks, max(1, triton.cdiv(blocks, most))))
 
 
 def lines_of(a: Array, b: Array, c: Array) -> list[tuple[int, bool]] | None:

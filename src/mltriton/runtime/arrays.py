@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mltriton.errors import ArgumentError
-from mltriton.runtime.parts import is_wrapper
+from mltriton.runtime.parts import unwrapped
 from mltriton.runtime.specialization import address, is_array
 
 _TRACED = "It stands for a tensor while a program is traced: call the kernel in a torch.library.custom_op."
@@ -33,7 +33,7 @@ _DENSE = "torch.strided"
 def check_arrays(named: Mapping[str, Any]) -> None:
     """Raise `ArgumentError` for an array in `named`, arguments by name, that kernels cannot access as it looks."""
     for name, value in named.items():
-        array = value.base if is_wrapper(value) else value
+        array = unwrapped(value)
         if is_array(array) and (problem := _problem(array)):
             message, hint = problem
             found = f"{type(array).__module__}.{type(array).__name__}"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from mltriton.errors import GridError
+from mltriton.runtime.arithmetic import cdiv
 
 Grid = tuple[int, int, int]
 MAX_PROGRAMS = 2**31 - 1
@@ -17,6 +18,11 @@ MAX_PROGRAMS = 2**31 - 1
 
 class EmptyGridError(Exception):
     """What a function gave is a grid of no programs: the launch ends here, which is no mistake."""
+
+
+def even_programs(blocks: int, most: int) -> int:
+    """As few programs as compute so many blocks in as many rounds as the most would."""
+    return max(1, cdiv(blocks, max(1, cdiv(blocks, most))))
 
 
 def normalize(grid: Any) -> Grid:

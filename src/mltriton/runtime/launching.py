@@ -78,10 +78,8 @@ def launcher_over(kernel: JITFunction, grid: Grid, hooks: Sequence[Any], *, is_k
     leaves others to Python.
     """
     if is_kept:
-        from mltriton.runtime.native.launcher import (
-            is_native,
-            knowing,
-        )  # A program that only compiles needs none of it.
+        # A program that only compiles needs none of it.
+        from mltriton.runtime.native.launcher import is_native, knowing
 
         if is_native():
             known: list[tuple[Any, ...]] = []

@@ -17,7 +17,7 @@ import numpy as np
 
 from mltriton.errors import calling_level
 from mltriton.runtime.extents import covered_by
-from mltriton.runtime.parts import is_wrapper
+from mltriton.runtime.parts import unwrapped
 from mltriton.runtime.slots import Slot
 
 
@@ -46,7 +46,7 @@ def _are_shifted(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
 
 def _elements(slot: Slot) -> np.ndarray[Any, Any] | None:
     """The bytes of each element of an array, which are never read; None where it does not say how large it is."""
-    array = slot.array.base if is_wrapper(slot.array) else slot.array
+    array = unwrapped(slot.array)
     span = covered_by(array, slot.bits)
     if span is None or span.start == span.stop:
         return None

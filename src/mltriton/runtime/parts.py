@@ -67,6 +67,11 @@ def is_wrapper(value: Any) -> bool:
     return wrappers is not None and isinstance(value, wrappers.TensorWrapper)
 
 
+def unwrapped(value: Any) -> Any:
+    """The array itself, where `reinterpret` gave it another dtype."""
+    return value.base if is_wrapper(value) else value
+
+
 def has_parts(value: Any) -> bool:
     """Whether a launcher takes something else than the argument itself."""
     return isinstance(value, tuple | np.generic | constexpr) or is_descriptor(value) or is_wrapper(value)

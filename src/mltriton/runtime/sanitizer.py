@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mltriton.runtime.extents import Span, covered_by
 from mltriton.runtime.overlaps import warn_of_overlaps
-from mltriton.runtime.parts import is_wrapper
+from mltriton.runtime.parts import unwrapped
 from mltriton.runtime.slots import Slot, launcher_of
 
 if TYPE_CHECKING:
@@ -44,6 +44,6 @@ class SanitizedKernel:
 
 def _bounds(slot: Slot) -> tuple[Slot, Slot]:
     """Where an array begins, and its bytes."""
-    array = slot.array.base if is_wrapper(slot.array) else slot.array
+    array = unwrapped(slot.array)
     start, stop = covered_by(array, slot.bits) or Span(slot.bits, slot.bits + _ENDLESS)
     return slot._replace(bits=start, writes=False), Slot("i64", stop - start)

@@ -20,7 +20,7 @@ from mltriton.runtime.arrays import has_memory
 from mltriton.runtime.grid import Grid
 from mltriton.runtime.native.params import ParamSpec, float_bits
 from mltriton.runtime.native.portable import read_argument
-from mltriton.runtime.parts import is_wrapper
+from mltriton.runtime.parts import unwrapped
 from mltriton.runtime.specialization import ON_HOST, address, device_of, plain
 
 
@@ -74,7 +74,7 @@ def value_of(slot: Slot) -> int | float | bool:
 
 
 def _check_writable(name: str, value: Any) -> None:
-    array = value.base if is_wrapper(value) else value
+    array = unwrapped(value)
     is_constant = not array.flags.writeable if isinstance(array, np.ndarray) else getattr(array, "is_read_only", False)
     if is_constant:
         raise ArgumentError(f"the kernel writes to {name}, which is a read-only array", hint=f"Pass {name}.copy().")

@@ -18,7 +18,7 @@ from mltriton.errors import ArgumentError, LaunchError, calling_location
 from mltriton.records import NamedTuple
 from mltriton.runtime.alignment import ALIGNMENT as KNOWN_ALIGNMENT
 from mltriton.runtime.extents import Span, covered_by, viewed_by
-from mltriton.runtime.parts import is_wrapper
+from mltriton.runtime.parts import unwrapped
 
 ALIGNMENT = 64  # bytes, of memory that host and device share
 
@@ -50,7 +50,7 @@ class Held(NamedTuple):
 
 def held(array: Any, address: int, written: bool) -> Held:
     """Where an array is. Raises `ArgumentError` for what does not say how large it is."""
-    array = array.base if is_wrapper(array) else array
+    array = unwrapped(array)
     covered = covered_by(array, address)
     if covered is None:
         message = "an argument is of a kind that cannot be copied to the device"

@@ -26,7 +26,7 @@ from mltriton.errors import (
     calling_level,
     calling_location,
 )
-from mltriton.runtime.grid import Grid
+from mltriton.runtime.grid import Grid, even_programs
 from mltriton.runtime.native.launcher import is_native, new_launcher
 from mltriton.runtime.native.params import ParamSpec, encode_params
 from mltriton.runtime.native.pool import pool
@@ -286,10 +286,7 @@ class CudaKernel:
 
 def shared_out(grid: Grid, most: int) -> Grid:
     """As few programs along x, where there are no others, as need no more rounds than the most that run at a time."""
-    if grid[1:] != (1, 1):
-        return grid
-    rounds = -(-grid[0] // most)
-    return -(-grid[0] // rounds), 1, 1
+    return (even_programs(grid[0], most), 1, 1) if grid[1:] == (1, 1) else grid
 
 
 def _is_pinned(array: Any) -> bool:
