@@ -18,6 +18,8 @@ from mltriton.errors import ArgumentError, GridError
 from mltriton.runtime.jit import HOOKS
 from mltriton.runtime.native.launcher import is_native
 
+from .references import references_kept
+
 FACTOR = tl.constexpr(2)
 
 pytestmark = pytest.mark.skipif(not is_native(), reason="launches go through Python threads")
@@ -222,12 +224,10 @@ def test_references(kernel: Any) -> None:
     """Nothing is kept of a call's arguments, and nothing given away too often."""
     x, y = np.zeros(100, np.float32), np.zeros(100, np.float32)
     launched(kernel)
-    before = [sys.getrefcount(item) for item in (x, y, NotImplemented)]
     compiled = kernel[(1,)](x, y, 100, BLOCK=128, num_warps=2)
-    count = sys.getrefcount(compiled)
-    for _ in range(100):
+
+    def call() -> None:
         kernel[(1,)](x, y, 100, BLOCK=128, num_warps=2)
         kernel[(1,)](x, y, 100, BLOCK=128, num_warps=4)
-    assert abs(sys.getrefcount(compiled) - count) < 5
-    after = [sys.getrefcount(item) for item in (x, y, NotImplemented)]
-    assert all(abs(a - b) < 5 for a, b in zip(before, after, strict=True))
+
+    assert not references_kept([x, y, NotImplemented, compiled], call)

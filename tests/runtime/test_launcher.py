@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import struct
-import sys
 import threading
 import weakref
 from fractions import Fraction
@@ -19,6 +18,7 @@ from mltriton.runtime.native import launcher, layout, library, portable
 from mltriton.runtime.native.params import ParamSpec, encode_table
 
 from .native_kernels import COUNT, copy_slots, make_kernel
+from .references import references_kept
 
 OUT = ParamSpec.tensor(np.dtype(np.int64))
 F32 = np.dtype(np.float32)
@@ -282,13 +282,12 @@ def test_reference_counts_stay(mode):
     out, array, number, text = np.zeros(3, np.int64), np.zeros(4, F32), 123456789, "some text"
     specs = [OUT, ParamSpec.tensor(F32), ParamSpec.integer("i32"), ParamSpec.constant(text)]
     launch = make_kernel(copy_slots(3)).launcher(specs)
-    things = [out, array, number, text, None, NotImplemented, F32, launch]
-    before = list(map(sys.getrefcount, things))
-    for _ in range(2000):
+
+    def call() -> None:
         launch(1, 1, 1, out, array, number, text)
         launch(1, 1, 1, out, array, 1.5, text)
-    after = list(map(sys.getrefcount, things))
-    assert all(abs(new - old) < 50 for old, new in zip(before, after, strict=True))
+
+    assert not references_kept([out, array, number, text, None, NotImplemented, F32, launch], call)
 
 
 def test_a_launcher_keeps_its_specs_and_lets_them_go(mode):
