@@ -285,12 +285,36 @@ def test_returns_of_different_types():
 
 
 def test_a_kernel_returns_nothing():
-    def returns(out, x):
+    def a_number(out, x):
         return x
 
-    error = error_of(returns, out="*i32", x="i32")
-    assert isinstance(error, TypeMismatchError)
-    assert "returns a value" in str(error)
+    def a_constant(out, x):
+        return 1
+
+    def a_tuple(out, x):
+        if x > 3:
+            return out, x
+        tl.store(out, x)
+
+    def on_a_condition_that_is_known(out, x, FLAG: tl.constexpr = 1):
+        if FLAG:
+            return "early"
+        tl.store(out, x)
+
+    for kernel in (a_number, a_constant, a_tuple, on_a_condition_that_is_known):
+        error = error_of(kernel, out="*i32", x="i32")
+        assert isinstance(error, TypeMismatchError)
+        assert "returns a value" in str(error)
+        assert marked(error).startswith("return")
+
+
+def test_a_kernel_may_return_none():
+    def returns(out, x):
+        if x > 3:
+            return None
+        return tl.store(out, x)
+
+    assert "tt.store" in text_of(returns, out="*i32", x="i32")
 
 
 def test_break_outside_a_loop_is_pythons_error():

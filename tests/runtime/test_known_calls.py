@@ -6,6 +6,7 @@ import gc
 import sys
 import threading
 from collections.abc import Iterator
+from fractions import Fraction
 from types import BuiltinFunctionType
 from typing import Any
 
@@ -187,6 +188,19 @@ def test_computed_grids(kernel: Any) -> None:
         kernel[lambda arguments: (arguments["no_such"],)](x, y, 100, BLOCK=128)
     with pytest.raises(ArgumentError):
         kernel[grid](x, y, BLOCK=128)
+
+
+@pytest.mark.parametrize("wrong", [4.0, (4.0,), (Fraction(4),), (4, 1.0), (2, 2, 1.0)])
+def test_what_equals_a_known_grid_is_no_grid(kernel: Any, wrong: Any) -> None:
+    x = np.arange(512, dtype=np.float32)
+    for size in (4, (4,), (np.int64(4),), (4, 1), (2, 2, 1), [4]):
+        for grid in (size, size, lambda _, size=size: size):
+            y = np.zeros_like(x)
+            kernel[grid](x, y, 512, BLOCK=128)
+            assert (y[:256] == 2 * x[:256]).all()
+    for grid in (wrong, lambda _: wrong):
+        with pytest.raises(GridError, match="integers"):
+            kernel[grid](x, x, 512, BLOCK=128)
 
 
 def test_computed_grids_leave_no_garbage(kernel: Any) -> None:

@@ -69,16 +69,21 @@ def test_a_program_sees_what_another_thread_stores(kernel: triton.JITFunction):
     assert set(y.tolist()) == {5}
 
 
+UNCACHED = r"lsc\.load\.stateless\.v16i32\S*\(<16 x i1> <[^>]*>, i8 0, i8 1, [^\n]*\n(?:  %[^\n]*\n)*"
+
+
 @pytest.mark.parametrize(
-    ("target", "level", "text"),
+    ("target", "level", "text", "options"),
     [
-        ("cuda:90", "ptx", r"ld\.volatile\.global"),
-        ("xe:pvc", "llvm", r"load volatile i32"),
-        ("cpu", "llvm", "~{memory}"),
+        ("cuda:90", "ptx", r"ld\.volatile\.global", {}),
+        ("xe:pvc", "llvm", r"load volatile i32", {}),
+        ("xe:pvc", "llvm", UNCACHED + r"  call void @llvm\.genx\.fence", {"codegen": "simd"}),
+        ("cpu", "llvm", "~{memory}", {}),
     ],
 )
-def test_machine_code_loads_in_the_loop(target: str, level: str, text: str):
-    made = triton.compile(wait_for_one, signature="*fp32:16, *fp32:16, *i32, i32, 16", target=target).asm[level]
+def test_machine_code_loads_in_the_loop(target: str, level: str, text: str, options: dict[str, str]):
+    signature = "*fp32:16, *fp32:16, *i32, i32, 16"
+    made = triton.compile(wait_for_one, signature=signature, target=target, **options).asm[level]
     head = re.split(r"while\.head\d*:|\$L__BB0_\d+:", made, maxsplit=1)[1]
     assert re.search(text, head)
 

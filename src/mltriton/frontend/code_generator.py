@@ -13,14 +13,13 @@ from functools import cache
 from typing import Any
 
 from mltriton.dialects import tt
-from mltriton.errors import InternalError, SourceLocation, TritonError, TypeMismatchError, raised_by_signal
+from mltriton.errors import InternalError, SourceLocation, TritonError, raised_by_signal
 from mltriton.frontend.calls import inline
-from mltriton.frontend.flow import Flow
 from mltriton.frontend.frame import Frame, Unit
 from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.promises import in_place
 from mltriton.frontend.signature import Argument, Constant, Entry
-from mltriton.frontend.values import describe, is_runtime, wrap
+from mltriton.frontend.values import wrap
 from mltriton.ir.attributes import ArrayAttr, Attribute, DictAttr, IntegerAttr, StringAttr, TypeAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.location import Location
@@ -130,15 +129,7 @@ def _place_of(location: Location) -> SourceLocation | None:
 
 def _compile_body(frame: Frame) -> None:
     tree = frame.source.tree
-    flow = frame.execute(tree.body)
-    if flow is Flow.RETURN and is_runtime(frame.returned):
-        raise frame.error(
-            TypeMismatchError,
-            tree,
-            f"the kernel {frame.source.name} returns a value",
-            found=describe(frame.returned),
-            hint="Write results through pointers with tl.store.",
-        )
+    frame.execute(tree.body)
     frame.mark(tree)
     frame.builder.create(tt.Return, [], result_types=[])
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mltriton import language
-from mltriton.errors import AssertionFailed, SyntaxNotSupportedError
+from mltriton.errors import AssertionFailed, SyntaxNotSupportedError, TypeMismatchError
 from mltriton.frontend import assignment, calls, control_flow, loops, names
 from mltriton.frontend.debugging import import_debugger
 from mltriton.frontend.expressions import apply
 from mltriton.frontend.flow import Body, Flow, running
-from mltriton.frontend.values import is_runtime
+from mltriton.frontend.values import describe, is_runtime
 from mltriton.language.constants import constexpr, unwrap
 
 if TYPE_CHECKING:
@@ -114,6 +114,14 @@ def return_(frame: Frame, stmt: ast.Return) -> Flow:
             upstream="Cannot have `return` statements inside `while` or `for` statements in triton.",
         )
     value = constexpr(None) if stmt.value is None else frame.evaluate(stmt.value)
+    if frame.call is None and unwrap(value) is not None:
+        raise frame.error(
+            TypeMismatchError,
+            stmt,
+            f"the kernel {frame.source.name} returns a value",
+            found=describe(value),
+            hint="Write results through pointers with tl.store.",
+        )
     frame.returned = value
     return Flow.RETURN
 

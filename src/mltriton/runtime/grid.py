@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from math import gcd
 from typing import Any, cast
 
 from mltriton.errors import GridError
@@ -14,6 +15,7 @@ from mltriton.runtime.arithmetic import cdiv
 
 Grid = tuple[int, int, int]
 MAX_PROGRAMS = 2**31 - 1
+check_integers = gcd  # what takes integers alone in the least time: 4.0 is found where 4 is kept, and is a TypeError
 
 
 class EmptyGridError(Exception):

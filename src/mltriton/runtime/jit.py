@@ -21,7 +21,7 @@ from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.function import constexpr_function as constexpr_function
 from mltriton.runtime import config
 from mltriton.runtime.forking import fork_lock
-from mltriton.runtime.grid import EmptyGridError, Grid, normalize
+from mltriton.runtime.grid import EmptyGridError, Grid, check_integers, normalize
 from mltriton.runtime.interface import Described
 from mltriton.runtime.interface import KernelInterface as KernelInterface
 from mltriton.runtime.jobs import Key, Plan, job_for, key_of
@@ -47,7 +47,6 @@ _MAX_LAUNCHERS = 15  # Launchers tried for arguments of one shape and the same c
 
 HOOKS: list[None] = []  # An item for each hook that launches must call; `runtime/hooks.py` fills it.
 COMPILE_HOOKS: dict[str, Any] = {}  # Functions called "before" and "after" compiling for new arguments.
-_SIZES: dict[Any, Grid] = {}  # Grids that functions gave, normalized.
 
 
 class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
@@ -121,15 +120,19 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
         """The launcher for a grid: an int, a tuple of one to three, or a function from the named arguments to one."""
         try:
             launcher = self.grids.get(grid)
-        except TypeError:  # A list.
-            launcher = None
-        if launcher is None:
-            is_kept = isinstance(grid, tuple | int)
-            launcher = self.launcher_for(grid, is_kept=is_kept)
-            if is_kept:
-                if len(self.grids) >= MAX_GRIDS:
-                    self.grids.clear()
-                self.grids[grid] = launcher
+            if launcher is not None:
+                check_integers(*grid)
+                return launcher
+        except TypeError:  # A list, or no integers.
+            pass
+        if isinstance(grid, int):
+            return self[grid,]
+        is_kept = isinstance(grid, tuple)
+        launcher = self.launcher_for(grid, is_kept=is_kept)
+        if is_kept:
+            if len(self.grids) >= MAX_GRIDS:
+                self.grids.clear()
+            self.grids[grid] = launcher
         return launcher
 
     def launcher_for(self, grid: Any, *, is_kept: bool = False) -> Launcher:
@@ -181,15 +184,10 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
     def computed_grid(self, compute: Any, arguments: dict[str, Any]) -> Grid:
         """The grid that a function gives for the arguments by name."""
         size = compute(arguments)
-        try:
-            return _SIZES[size]
-        except (KeyError, TypeError):
-            with launching:
-                grid = normalize(size)
-            if not all(grid):
-                raise EmptyGridError from None
-        if isinstance(size, tuple) and len(_SIZES) < MAX_GRIDS:
-            _SIZES[size] = grid
+        with launching:
+            grid = normalize(size)
+        if not all(grid):
+            raise EmptyGridError
         return grid
 
     def launch(

@@ -14,7 +14,7 @@ from mltriton.compiler import CompiledKernel
 from mltriton.errors import InternalError, TritonError, calling_location, users_frames
 from mltriton.frontend.function import constexpr_function as constexpr_function
 from mltriton.runtime.config import FULL_TRACEBACK
-from mltriton.runtime.grid import EmptyGridError, Grid
+from mltriton.runtime.grid import EmptyGridError, Grid, check_integers
 from mltriton.runtime.interface import KernelInterface as KernelInterface
 from mltriton.runtime.parameters import CallShape
 
@@ -107,10 +107,11 @@ def _over(kernel: JITFunction, size: Any) -> Launcher:
     """The function behind `kernel[size]`, which is kept from the second time on: sizes may never come again."""
     try:
         launcher = kernel.grids.get(size)
-    except TypeError:  # A list.
+        if launcher is not None:
+            check_integers(*size)
+            return launcher
+    except TypeError:  # A list, or no integers.
         return kernel[size]
-    if launcher is not None:
-        return launcher
     if size in kernel.grids_once or not isinstance(size, tuple):
         return kernel[size]
     if len(kernel.grids_once) >= MAX_GRIDS:

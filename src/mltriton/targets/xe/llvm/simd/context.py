@@ -20,7 +20,7 @@ from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.simt.context import Rule, Rules
 from mltriton.targets.simt.lanes import Emitted, Form, Lanes, Made, element_name, layout_of
 from mltriton.targets.simt.moves import names
-from mltriton.targets.xe.cache_hints import Controls, Load, Store
+from mltriton.targets.xe.cache_hints import LOADS, Controls, Load, Store
 from mltriton.targets.xe.layouts.region_moves import RegionMoves
 from mltriton.targets.xe.llvm.emit.context import XeEmitter
 from mltriton.targets.xe.llvm.lanes import form_of
@@ -134,7 +134,7 @@ class WarpEmitter(XeEmitter):
     @property
     def cached(self) -> Caching:
         """What the access at hand asks of the caches, as messages name it."""
-        asked: Controls | None = self.caching
+        asked: Controls | None = LOADS["cg"] if self.volatile else self.caching
         return AS_USUAL if asked is None else (_cache_code(asked.first), _cache_code(asked.third))
 
     def variable(self, first: Value, number: int = 0) -> Value:

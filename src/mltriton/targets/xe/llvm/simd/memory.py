@@ -25,12 +25,19 @@ from mltriton.targets.xe.llvm.matrices import matrix_of
 from mltriton.targets.xe.llvm.simd import accesses, block_io
 from mltriton.targets.xe.llvm.simd.blocks import addresses, inside
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter, held_element, value_type
-from mltriton.targets.xe.llvm.simd.intrinsics import LANES, read
+from mltriton.targets.xe.llvm.simd.intrinsics import LANES, fence, read
 
 FIRST = integers("i1", [1] + [0] * (LANES - 1))  # the lane that accesses what all lanes share
 
 
 def _load(e: WarpEmitter, op: tt.Load) -> Emitted:
+    loaded = _loaded_plainly(e, op)
+    if op.volatile:
+        fence(e.function, of_shared=False)  # Messages only read: without it they leave loops, and pass each other.
+    return loaded
+
+
+def _loaded_plainly(e: WarpEmitter, op: tt.Load) -> Emitted:
     block = op.result.type
     if isinstance(e.any(op.ptr), BlockPointer):
         return load_block(e, op, e.block_pointer(op.ptr), op.boundary_check, op.padding)
