@@ -9,38 +9,48 @@ import time
 import numpy as np
 import pytest
 
+from clock import Clock
+from mltriton import testing
 from mltriton.errors import OptionError
 from mltriton.testing import Benchmark, assert_close, do_bench, perf_report
 
 
+@pytest.fixture
+def clock(monkeypatch):
+    """The time that `do_bench` measures."""
+    clock = Clock()
+    monkeypatch.setattr(testing, "time", clock)
+    return clock
+
+
 def test_times_are_milliseconds():
-    assert 2 <= do_bench(lambda: time.sleep(0.002), warmup=1, rep=10) < 20
+    assert do_bench(lambda: time.sleep(0.002), warmup=1, rep=4) >= 2
 
 
-def test_quantiles_and_modes():
-    def quick():
-        return sum(range(100))
+def test_quantiles_and_modes(clock):
+    def measured(**how):
+        taken = iter([1, 1, 1, 1, *range(1, 11)])  # A first call, two to estimate, one to warm up, ten measured.
+        return do_bench(lambda: clock.sleep(next(taken) * 1e-3), warmup=1.5, rep=10.5, **how)
 
-    low, high = do_bench(quick, warmup=1, rep=2, quantiles=(0.1, 0.9))
-    assert low <= high
-    assert isinstance(do_bench(quick, warmup=1, rep=2, quantiles=[0.5]), float)
-    times = do_bench(quick, warmup=1, rep=2, return_mode="all")
-    assert len(times) > 10
-    for mode in ("min", "max", "mean", "median"):
-        assert do_bench(quick, warmup=1, rep=2, return_mode=mode) > 0
+    assert measured(quantiles=(0.1, 0.9)) == pytest.approx([1.9, 9.1], rel=1e-3)
+    assert measured(quantiles=[0.5]) == pytest.approx(5.5, rel=1e-3)
+    assert measured(return_mode="all") == pytest.approx(range(1, 11), rel=1e-3)
+    for mode, expected in {"min": 1, "max": 10, "mean": 5.5, "median": 5.5}.items():
+        assert measured(return_mode=mode) == pytest.approx(expected, rel=1e-3)
+    assert measured() == measured(return_mode="mean")
     with pytest.raises(OptionError, match="no return_mode 'mode'"):
-        do_bench(quick, return_mode="mode")
+        measured(return_mode="mode")
 
 
-def test_calls_fill_the_time_given():
+def test_calls_fill_the_time_given(clock):
     calls = []
-    do_bench(lambda: calls.append(time.sleep(0.001)), warmup=5, rep=20)
-    assert 10 <= len(calls) <= 40
+    do_bench(lambda: calls.append(clock.sleep(0.001)), warmup=5.5, rep=20.5)
+    assert len(calls) == 28  # a first call, two to estimate, five to warm up, twenty measured
 
 
-def test_a_slow_function_is_measured_once():
+def test_a_slow_function_is_measured_once(clock):
     calls = []
-    do_bench(lambda: calls.append(time.sleep(0.03)), warmup=1, rep=1)
+    do_bench(lambda: calls.append(clock.sleep(0.03)), warmup=1, rep=1)
     assert len(calls) == 5  # a first call, two to estimate, one to warm up, one measured
 
 

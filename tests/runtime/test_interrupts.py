@@ -24,15 +24,19 @@ if TORCH:
     import torch
 import numpy as np
 from spinning import spin
-count = np.zeros(1 << 16, np.int32)
-spin[(4,)](count, 10)
-times = []
-for _ in range(20):
-    start = time.perf_counter()
-    spin[(1,)](count, 10**5)
-    times.append(time.perf_counter() - start)
-steps = int(0.002 / min(times) * 10**5)  # 2 ms a program
-count[:] = 0
+count, steps = np.zeros(1 << 16, np.int32), np.array([10])
+spin[(4,)](count, steps)
+
+def begin():
+    count[:], steps[:] = 0, 10**6  # Programs take milliseconds.
+
+def signal_in_the_middle(number):
+    while not count.any():
+        time.sleep(0.001)
+    os.kill(os.getpid(), number)
+
+def in_the_middle(number):
+    threading.Thread(target=signal_in_the_middle, args=(number,)).start()
 """
 KERNEL = """
 import mltriton as triton, mltriton.language as tl
@@ -40,45 +44,55 @@ import mltriton as triton, mltriton.language as tl
 @triton.jit
 def spin(count, steps):
     a = 0.0
-    for i in range(steps):
+    for i in range(tl.load(steps)):
         a = a * 1.0001 + 1.0
     tl.store(count + tl.program_id(0), 1 + (a < 0.0).to(tl.int32))
 """
-# A grid that would take minutes. The timer ends the test should the signal do nothing.
+# A grid that would take minutes; the signal comes when the first programs have run.
 INTERRUPTED = """
-threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-start = time.perf_counter()
+begin()
+in_the_middle(signal.SIGINT)
 try:
     spin[(1 << 16,)](count, steps)
     print("not interrupted")
 except KeyboardInterrupt:
     ran = int(count.sum())
     time.sleep(0.05)
-    print(0 < ran < 1 << 16, int(count.sum()) == ran, time.perf_counter() - start < 60)
-spin[(200,)](count, 10)
+    print(0 < ran < 1 << 16, int(count.sum()) == ran)
+steps[:], count[:] = 10, 0
+spin[(200,)](count, steps)
 print(count[:200].all())
 """
-# A handler that returns lets the launch go on.
+# A handler that returns lets the launch go on. It makes the programs that are left short ones.
 HANDLED = """
+begin()
 hits = []
-signal.signal(signal.SIGALRM, lambda *_: hits.append(int(count.sum())))
-signal.setitimer(signal.ITIMER_REAL, 0.1)
-spin[(200,)](count, steps)
-print(len(hits), 0 < hits[0] < 200, int(count.sum()))
+
+def handler(*_):
+    hits.append(int(count.sum()))
+    steps[:] = 10
+
+signal.signal(signal.SIGALRM, handler)
+in_the_middle(signal.SIGALRM)
+spin[(1 << 14,)](count, steps)
+print(len(hits), 0 < hits[0] < 1 << 14, int(count.sum()) == 1 << 14)
 """
 # Other threads' launches are not the ones that are interrupted.
 ELSEWHERE = """
+begin()
 done = []
-thread = threading.Thread(target=lambda: done.append(spin[(200,)](count, steps)))
+thread = threading.Thread(target=lambda: done.append(spin[(1 << 14,)](count, steps)))
 thread.start()
-threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
 interrupts = 0
-while not done:
-    try:
-        time.sleep(0.01)
-    except KeyboardInterrupt:
-        interrupts += 1
-print(interrupts, int(count.sum()))
+try:
+    signal_in_the_middle(signal.SIGINT)
+    time.sleep(60)
+except KeyboardInterrupt:
+    interrupts += 1
+print(interrupts, 0 < int(count.sum()) < 1 << 14)
+steps[:] = 10
+thread.join()
+print(len(done), int(count.sum()) == 1 << 14)
 """
 # The launcher, the number of threads, whether torch's are used.
 WAYS = {
@@ -106,8 +120,8 @@ def run_spinning(request, run_script, tmp_path):
 
 
 def test_signals_arrive_between_programs(run_spinning):
-    expected = ["True True True", "True", "1 True 200", "1 200"]
-    found = run_spinning("count[:] = 0\n".join([INTERRUPTED, HANDLED, ELSEWHERE]))
+    expected = ["True True", "True", "1 True True", "1 True", "1 True"]
+    found = run_spinning(INTERRUPTED + HANDLED + ELSEWHERE)
     assert found.splitlines() == expected
 
 

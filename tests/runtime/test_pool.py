@@ -323,12 +323,16 @@ from mltriton.runtime.native import launcher
 from mltriton.runtime.native.params import ParamSpec
 launcher.set_num_threads(4)
 make_kernel(COUNT).launcher([ParamSpec.tensor(np.dtype(np.int64))])(10, 1, 1, np.zeros(10, np.int64))
-time.sleep(0.2)  # A thread blocks all signals until it has started.
-blocked = []
-for task in os.listdir("/proc/self/task"):
-    with open(f"/proc/self/task/{task}/status") as status:
-        mask = next(int(line.split()[1], 16) for line in status if line.startswith("SigBlk"))
-    blocked.append((bool(mask >> signal.SIGINT - 1 & 1), bool(mask >> signal.SIGSEGV - 1 & 1)))
+
+def blocks():
+    for task in os.listdir("/proc/self/task"):
+        with open(f"/proc/self/task/{task}/status") as status:
+            mask = next(int(line.split()[1], 16) for line in status if line.startswith("SigBlk"))
+        yield bool(mask >> signal.SIGINT - 1 & 1), bool(mask >> signal.SIGSEGV - 1 & 1)
+
+end = time.monotonic() + 60
+while (True, True) in (blocked := list(blocks())) and time.monotonic() < end:
+    time.sleep(0.01)  # A thread blocks all signals until it has started.
 print(blocked.count((True, False)), blocked.count((True, True)), blocked.count((False, True)))
 """)
     assert output == "3 0 0\n"  # The workers; numpy may have started threads as well.

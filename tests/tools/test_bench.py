@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 import os
-import time
 from pathlib import Path
 
 import pytest
 
+from clock import Clock
 from mltriton.errors import OptionError
 from mltriton.tools import side_by_side
 from mltriton.tools.bench import run_benchmarks
@@ -29,23 +29,28 @@ def measurements(quick):
 '''
 
 
-def sleeper(seconds: float):
-    return lambda: time.sleep(seconds)
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The time that contenders take and that is measured."""
+    clock = Clock()
+    monkeypatch.setattr(side_by_side, "time", clock)
+    return clock
 
 
-def test_contenders_are_timed_in_turns() -> None:
+def test_contenders_are_timed_in_turns(clock: Clock) -> None:
     calls: list[str] = []
-    contenders = {name: lambda name=name: (calls.append(name), time.sleep(2e-3)) for name in ("mltriton", "numpy")}
+    seconds = {"mltriton": 2e-3, "numpy": 3e-3}
+    contenders = {name: lambda name=name: (calls.append(name), clock.work(seconds[name])) for name in seconds}
     times = measure(contenders, rounds=3)
     turns = [name for i, name in enumerate(calls) if i == 0 or calls[i - 1] != name]
     assert turns == ["mltriton", "numpy"] * 4  # once to warm up
-    assert all(2e-3 <= taken.minimum <= taken.median for taken in times.values())
+    for name, taken in times.items():
+        assert (taken.minimum, taken.median) == pytest.approx((seconds[name], seconds[name]), rel=1e-3)
 
 
-def test_in_phases_the_machine_rests_before_each_burst(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(side_by_side, "SETTLING", 1e-3)
+def test_in_phases_the_machine_rests_before_each_burst(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     events: list[str] = []
-    monkeypatch.setattr(side_by_side.time, "sleep", lambda seconds: events.append(f"rest {seconds}"))
+    monkeypatch.setattr(clock, "sleep", lambda seconds: events.append(f"rest {seconds}"))
     contenders = {name: lambda name=name: events.append(name) for name in ("mltriton", "numpy")}
     measure(contenders, rounds=2, rest=0.5)
     changes = [event for i, event in enumerate(events) if i == 0 or events[i - 1] != event]
@@ -54,53 +59,50 @@ def test_in_phases_the_machine_rests_before_each_burst(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("threads, in_turn", [("1", set()), ("2", {"mltriton", "numpy"})])
 def test_both_ways_are_measured_where_there_are_several_threads(
-    monkeypatch: pytest.MonkeyPatch, threads: str, in_turn: set[str]
+    monkeypatch: pytest.MonkeyPatch, clock: Clock, threads: str, in_turn: set[str]
 ) -> None:
     monkeypatch.setenv("MLTRITON_NUM_THREADS", threads)
-    for name in ("REST", "SETTLING"):
-        monkeypatch.setattr(side_by_side, name, 0.0)
-    row = compared("job", "1", {"mltriton": sleeper(1e-3), "numpy": sleeper(1e-3)})
+    row = compared("job", "1", {"mltriton": lambda: clock.work(1e-3), "numpy": lambda: clock.work(1e-3)})
     assert set(row.times) == {"mltriton", "numpy"}
     assert set(row.in_turn) == in_turn
     assert math.isnan(row.ratio_in_turn()) == (not in_turn)
 
 
-def test_who_is_far_behind_is_not_timed_again() -> None:
+def test_who_is_far_behind_is_not_timed_again(clock: Clock) -> None:
     calls: list[int] = []
-    contenders = {"mltriton": sleeper(1e-3), "numpy": lambda: (calls.append(1), time.sleep(20e-3))}
+    contenders = {"mltriton": lambda: clock.work(1e-3), "numpy": lambda: (calls.append(1), clock.work(20e-3))}
     times = measure(contenders, rounds=4)
     assert len(calls) == 5  # one to warm up; one that does not count, and three, in the first round
     assert times["numpy"].minimum >= 20e-3
 
 
-def test_we_are_always_timed() -> None:
+def test_we_are_always_timed(clock: Clock) -> None:
     calls: list[int] = []
-    measure({"mltriton": lambda: (calls.append(1), time.sleep(20e-3)), "numpy": sleeper(1e-3)}, rounds=3)
+    contenders = {"mltriton": lambda: (calls.append(1), clock.work(20e-3)), "numpy": lambda: clock.work(1e-3)}
+    measure(contenders, rounds=3)
     assert len(calls) == 13
 
 
-def test_the_budget_ends_it_after_two_rounds() -> None:
+def test_the_budget_ends_it_after_two_rounds(clock: Clock) -> None:
     calls: list[int] = []
-    measure({"mltriton": lambda: (calls.append(1), time.sleep(6e-3))}, rounds=50, budget=0.0)
+    measure({"mltriton": lambda: (calls.append(1), clock.work(6e-3))}, rounds=50, budget=0.0)
     assert len(calls) == 9
 
 
-def test_short_calls_are_timed_several_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(side_by_side, "SETTLING", 1e-3)
+def test_short_calls_are_timed_several_at_once(clock: Clock) -> None:
     calls: list[int] = []
-    times = measure({"mltriton": lambda: calls.append(1)}, rounds=1)
-    assert len(calls) > 100
-    assert times["mltriton"].minimum < 1e-4
+    times = measure({"mltriton": lambda: (calls.append(1), clock.work(1e-5))}, rounds=1)
+    assert len(calls) > 500
+    assert times["mltriton"].minimum == pytest.approx(1e-5, rel=1e-2)
 
 
-def test_one_thread_is_measured_in_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_thread_is_measured_in_cpu_time(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     for name in ("MLTRITON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         monkeypatch.setenv(name, "7")
-    monkeypatch.setattr(side_by_side, "SETTLING", 0.0)
     set_threads(1)
     assert os.environ["OMP_NUM_THREADS"] == os.environ["MLTRITON_NUM_THREADS"] == "1"
-    times = measure({"mltriton": sleeper(20e-3)}, rounds=1)
-    assert times["mltriton"].median < 5e-3
+    times = measure({"mltriton": lambda: (clock.work(1e-3), clock.sleep(20e-3))}, rounds=1)
+    assert times["mltriton"].median == pytest.approx(1e-3, rel=1e-2)
 
 
 def test_the_ratio_is_that_of_the_best_of_the_others() -> None:
