@@ -40,13 +40,15 @@ warnings.simplefilter("ignore")
 sys.path.insert(0, PLACE)
 from kernels import add, scale
 
-end = time.monotonic() + SECONDS
 problems, counts = [], {"launches": 0, "children": 0, "signals": 0, "compiled": 0, "stopped": 0}
 armed = [False]
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
 class Stop(Exception):
     pass
+
+def goes_on():
+    return not problems and (time.monotonic() < end or not counts["launches"] or not counts["children"])
 
 def handler(*_):
     if armed[0] and time.monotonic_ns() % 2:
@@ -66,7 +68,7 @@ def launch(random, compiles=False):
 
 def launching(seed):
     random_ = random.Random(seed)
-    while time.monotonic() < end and not problems:
+    while goes_on():
         try:
             compiles = random_.random() < 0.02
             if not launch(random_, compiles):
@@ -107,7 +109,7 @@ def signalling():
 def main():
     random_ = random.Random(2)
     turn = 0
-    while time.monotonic() < end and not problems:
+    while goes_on():
         turn += 1
         try:
             full = turn % 20 >= 14
@@ -128,6 +130,7 @@ def main():
             problems.append(traceback.format_exc())
 
 assert launch(random.Random(0)) and launch(random.Random(0), True)
+end = time.monotonic() + SECONDS  # Loading the compiler takes longer than that on a busy machine.
 signal.signal(signal.SIGUSR1, handler)
 threads = [threading.Thread(target=launching, args=(seed,)) for seed in range(3)]
 threads.append(threading.Thread(target=signalling))
