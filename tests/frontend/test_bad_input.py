@@ -116,6 +116,19 @@ def condition_of_block(out, x):
         tl.store(out, 1)
 
 
+def index_of_block(out, x):
+    tl.store(out, tl.arange(0, 8)[0])
+
+
+def runtime_size(out, x):
+    tl.arange(0, tl.load(x))
+
+
+def numbered_range(out, x):
+    for i, j in enumerate(range(tl.load(x))):
+        tl.store(out + i, j)
+
+
 CASES = [
     (wrong_types, errors.TypeMismatchError, "tl.load(x) * out)"),
     (power_of_tensor, errors.TypeMismatchError, "tl.load(x) ** 2)"),
@@ -140,6 +153,9 @@ CASES = [
     (store_through_value, errors.PointerError, "tl.store(tl.load(x), 1)"),
     (mask_shape, errors.ShapeMismatchError, "tl.load(x + tl.arange(0, 8), mask=tl.arange(0, 16) < 8)"),
     (static_assertion, errors.AssertionFailed, 'tl.static_assert(x.dtype == tl.int8, "needs int8")'),
+    (index_of_block, errors.ShapeMismatchError, "tl.arange(0, 8)[0])"),
+    (runtime_size, errors.ConstexprError, "tl.arange(0, tl.load(x))"),
+    (numbered_range, errors.ConstexprError, "enumerate(range(tl.load(x))):"),
     (condition_of_block, errors.ConstexprError, "tl.load(x + tl.arange(0, 8)) > 0:"),
 ]
 

@@ -60,7 +60,7 @@ def test_each_makes_another_key() -> None:
 
 def test_the_list_has_every_target_and_option() -> None:
     text = list_targets()
-    assert "\nxe:pvc           16 lanes a warp (or 32), at most 64 warps a program; machine code (spirv, isa)\n" in text
+    assert "\nxe:pvc           16 lanes a warp (or 32), at most 64 warps a program; becomes spirv, isa\n" in text
     assert "Options of every target: num_warps=4" in text
     assert "Option of xe: codegen=None (one of simt, simd): simt (a program of each lane" in text
 

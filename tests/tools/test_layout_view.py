@@ -157,7 +157,7 @@ def labels(text: str) -> list[str]:
 def test_a_picture() -> None:
     text = svg(view_of(RIGHT, "tensor<16x32xf16>"))
     assert "1:3" in labels(text)
-    assert len(labels(text)) == 16 * 32 + 32
+    assert len(labels(text)) == 16 * 32 + 32 + 2 * 2  # and the two warps that have halves of it
     assert "w3" in labels(svg(view_of(BLOCKED.replace("64]", "32]"), "tensor<64x64xf32>")))
     elements, hardware = (svg(view_of(RIGHT, "tensor<16x32xf16>"), hardware) for hardware in (False, True))
     assert elements != hardware
@@ -166,7 +166,7 @@ def test_a_picture() -> None:
 
 def test_lines_around_words_and_messages() -> None:
     """No line between the rows of a pair; a dark one after each block of 16 columns."""
-    [fine, coarse] = [
+    fine, coarse, *_legend = [
         path.get("d")
         for path in tree(svg(view_of(RIGHT, "tensor<16x32xf16>"))).iter(f"{SVG}path")
         if path.get("stroke")
@@ -273,7 +273,7 @@ def test_the_command_of_a_kernel(tmp_path: Path) -> None:
         (SWIZZLED, "tensor<4x64xf16>", "a tensor has no such layout"),
         ("#tt.something", "tensor<4xf16>", "is no layout encoding"),
         ("no_such_file.mlir", None, "is no encoding and no file"),
-        ("file.py:kernel", None, "A kernel needs its --signature"),
+        ("file.py:kernel", None, "is no encoding and no file"),
     ],
 )
 def test_what_cannot_be_shown(what: str, tensor: str | None, message: str) -> None:

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mltriton.dialects import scf
 from mltriton.errors import ConstexprError, SyntaxNotSupportedError, TypeMismatchError
-from mltriton.frontend import assignment, names
+from mltriton.frontend import assignment, names, python_functions
 from mltriton.frontend.flow import Body, Flow
-from mltriton.frontend.python_functions import constant_range
 from mltriton.frontend.scope import Scope
 from mltriton.frontend.values import (
     describe,
@@ -162,17 +161,8 @@ def static_truth(frame: Frame, node: ast.expr) -> bool:
 def static_items(frame: Frame, node: ast.expr) -> list[Any]:
     """The values that an expression iterates over when compiling: the elements of a tuple, the numbers of a range."""
     found = frame.evaluate(node)
-    if is_tuple(found):
-        return list(found)
-    numbers = constant_range(found)
-    if numbers is None:
-        raise frame.error(
-            ConstexprError,
-            node,
-            "this must be a tuple, or a range known when compiling",
-            found=describe(found),
-        )
-    return [wrap(number) for number in numbers]
+    frame.mark(node)
+    return [wrap(item) for item in python_functions.static_items(found)]
 
 
 class Branches:

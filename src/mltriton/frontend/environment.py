@@ -107,7 +107,7 @@ def usable(found: Any, name: str, *, is_annotated: bool = False) -> Any:
         return wrap(found)
     raise NameNotFoundError(
         f"the kernel uses the global variable {name}, which is not a constexpr",
-        found=f"a {type(found).__name__}",
+        found=f"a value of type {type(found).__name__}",
         hint=f"Write `{name} = tl.constexpr(...)` where it is defined, or pass it as an argument.",
         upstream=f"Cannot access global variable {name} from within @jit'ed function. Triton kernels can only access "
         "global variables that are instanstiated as constexpr (`x = triton.language.constexpr(42)`).",

@@ -39,6 +39,14 @@ def constant_range(found: Any) -> range | None:
     return range(*bounds) if all(isinstance(bound, int) for bound in bounds) else None
 
 
+def static_items(found: Any = ()) -> tuple[Any, ...]:
+    """What a value iterates over when compiling: the elements of a tuple, the numbers of a range of constants."""
+    numbers = constant_range(found)
+    if numbers is None and not is_tuple(found):
+        raise ConstexprError("this must be a tuple, or a range known when compiling", found=describe(found))
+    return tuple(found if numbers is None else numbers)
+
+
 def _language(name: str) -> Callable[..., Any]:
     return getattr(language, name)
 
@@ -121,17 +129,12 @@ def _print(*arguments: Any, **keywords: Any) -> None:
     (print_ if prints_in_python() else _language("device_print"))(*arguments, **keywords)
 
 
-def _as_tuple(value: Any = ()) -> tuple[Any, ...]:
-    numbers = constant_range(value)
-    return tuple(numbers) if numbers is not None else tuple(value)
+def _enumerate(items: Any, start: Any = 0) -> tuple[Any, ...]:
+    return tuple(enumerate(static_items(items), unwrap(start)))
 
 
-def _enumerate(items: tuple[Any, ...], start: Any = 0) -> tuple[Any, ...]:
-    return tuple(enumerate(items, unwrap(start)))
-
-
-def _zip(*parts: tuple[Any, ...], strict: Any = False) -> tuple[Any, ...]:
-    return tuple(zip(*parts, strict=bool(strict)))
+def _zip(*parts: Any, strict: Any = False) -> tuple[Any, ...]:
+    return tuple(zip(*map(static_items, parts), strict=bool(strict)))
 
 
 # Python's own functions that mean something on the values of a kernel.
@@ -144,8 +147,8 @@ PYTHON_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     builtins.int: _conversion(int, "Use x.to(tl.int32)."),
     builtins.float: _conversion(float, "Use x.to(tl.float32)."),
     builtins.bool: _conversion(bool, "Use x.to(tl.int1)."),
-    builtins.list: _as_tuple,
-    builtins.tuple: _as_tuple,
+    builtins.list: static_items,
+    builtins.tuple: static_items,
     builtins.enumerate: _enumerate,
     builtins.zip: _zip,
     builtins.isinstance: _is_instance,

@@ -44,7 +44,7 @@ def _without_ellipsis(parts: Sequence[object], value: tensor) -> list[object]:
         elif part is not None and part is not Ellipsis:
             raise ShapeMismatchError(
                 "a block can be indexed with `:` and None only",
-                found=f"x[{shown(part)}]",
+                found=f"the index {shown(part)}",
                 hint="load the elements that you need, or use tl.gather, tl.split or a reduction",
             )
     if not rank:  # Upstream leaves `:` of a scalar out.

@@ -41,7 +41,10 @@ def constexpr_int(value: object, what: str) -> int:
     """An integer known when compiling; `ConstexprError` otherwise."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ConstexprError(
-            f"{what} must be known when compiling", expected="an int or a tl.constexpr", found=shown(value)
+            f"{what} must be known when compiling",
+            expected="an int or a tl.constexpr",
+            found=shown(value),
+            hint="declare the kernel parameter as `NAME: tl.constexpr`" if isinstance(value, tensor) else None,
         )
     return value
 

@@ -83,14 +83,14 @@ def svg(view: View, hardware: bool = False) -> str:
     elif hardware and view.layout is not None:
         panels = _places(view)
     else:
-        panels = [_elements(view)]
+        panels = [_elements(view), *_legend(view)]
     return _picture(view.title, panels)
 
 
 def svg_of_change(change: Change) -> str:
     """A conversion: the tensor before and after, and where each position of the result gets its element from."""
     before, after = (View(encoding, change.shape, change.element) for encoding in (change.source, change.target))
-    panels = [_elements(before, "before"), _elements(after, "after")]
+    panels = [_elements(before, "before"), *_legend(before), _elements(after, "after"), *_legend(after)]
     title = f"{change.names}: {change.summary()}"
     return _picture(title, [*panels, *_fetches(change)] if change.how is not None else panels)
 
@@ -133,11 +133,24 @@ def _elements(view: View, title: str = "lane:register of each element") -> Panel
     for at in np.ndindex(*shape):
         warps = int(owners[at])
         register, lane, _ = (0, 0, 0) if positions is None else map(int, positions[at])
-        warp = (warps & -warps).bit_length() - 1
+        warp = _first(warps)
         colours[at] = _colour(warp, lane, lanes)
         labels[at] = f"w{warp}" if positions is None else f"{lane}:{register}"
     title = title if positions is not None else "the warp of each element"
     return Panel(title, colours, labels, _last_two(view.word()), _last_two(view.tile()))
+
+
+def _legend(view: View) -> Iterator[Panel]:
+    """The colour of each warp that a picture of elements shows, where there are several."""
+    warps = sorted({_first(int(owners)) for owners in view.warps().flat})
+    if view.layout is not None and len(warps) > 1:
+        colours = np.array([[_colour(warp, 0, 1) for warp in warps]], object)
+        yield Panel("warps", colours, np.array([list(map(str, warps))], object))
+
+
+def _first(warps: int) -> int:
+    """The first of a set of warps, given as bits."""
+    return (warps & -warps).bit_length() - 1
 
 
 def _last_two(size: tuple[int, ...]) -> tuple[int, int]:
@@ -234,7 +247,7 @@ def _picture(title: str, panels: Sequence[Panel]) -> str:
     head = [_text(MARGIN, LINE * (line + 1), text) for line, text in enumerate(lines)]
     size = f'width="{width}" height="{top + LINE}"'
     content = "\n".join([f"<style>{style}</style>", *head, *body])
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n{content}\n</svg>\n'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} style="background:#fff">\n{content}\n</svg>\n'
 
 
 def _text(x: int, y: int, text: str) -> str:

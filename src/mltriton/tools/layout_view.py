@@ -126,11 +126,13 @@ def view_of(what: str, tensor: str | None = None) -> View:
 def read_program(what: str) -> tuple[str, str]:
     """The text of an `.mlir` file, and its name. Raises `OptionError`."""
     path = Path(what)
+    is_kernel = Path(what.rpartition(":")[0]).is_file()
     if not path.is_file():
         raise OptionError(
-            f"{what} is no encoding and no file",
-            expected="#name<{...}>, tensor<..., #name<{...}>>, FILE.mlir or FILE.py:KERNEL",
-            hint="A kernel needs its --signature." if ":" in what else None,
+            f"{what} needs its --signature" if is_kernel else f"{what} is no encoding and no file",
+            expected="one entry a parameter"
+            if is_kernel
+            else "#name<{...}>, tensor<..., #name<{...}>>, FILE.mlir or FILE.py:KERNEL",
         )
     return path.read_text(encoding="utf-8"), what
 

@@ -33,7 +33,7 @@ def _about(name: str) -> str:
     lanes = f"{spec.warp_size} lane{'s' * (spec.warp_size > 1)} a warp"
     if spec.wide_warps is not None:
         lanes += f" (or {spec.wide_warps.lanes})"
-    code = f"machine code ({', '.join(target.texts)})" if target.can_run else "no machine code"
+    code = f"becomes {', '.join(target.texts)}" if target.can_run else "no machine code"
     warps = "one warp" if spec.workgroup_warps == 1 else f"at most {spec.workgroup_warps or spec.max_warps} warps"
     return f"{lanes}, {warps} a program; {code}"
 

@@ -78,7 +78,7 @@ def tool(name: str) -> Path:
     found = find_tool(name)
     if found is None:
         hint = "pip install 'mltriton[cuda]' installs NVIDIA's assembler; the toolkit has it, too."
-        raise TargetError(f"{name} is not installed", found=f"not on the PATH nor in {TOOLKIT}", hint=hint)
+        raise TargetError(f"{name} is not installed", found=f"neither on the PATH nor in {TOOLKIT}", hint=hint)
     return found
 
 
