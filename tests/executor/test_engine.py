@@ -50,6 +50,9 @@ tt.func @double(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %rows: i64, %columns: i64, %
   tt.return
 }
 }"""
+SEND = """ttng.async_tma_copy_local_to_global %out[%i, %zero] %m
+      : !tt.tensordesc<tensor<16x8xf32>>, !ttg.memdesc<16x8xf32>"""
+READ, WRITTEN = "ttng.async_tma_store_wait", "ttng.async_tma_store_wait {written = true}"
 WAIT = "ttng.wait_barrier %b, %zero : !ttg.memdesc<1xi64>"
 # What is replaced in the program, what by, and the fault.
 MISTAKES: dict[str, tuple[str, str, type[Fault], str]] = {
@@ -87,3 +90,38 @@ def test_mistakes_are_found(execute: Any, name: str, order: Any) -> None:
     text = PROGRAM.replace(old, new, 1).replace("%zero = arith", "%other = arith.constant 1 : i32\n  %zero = arith", 1)
     with pytest.raises(fault, match=message):
         run(execute, text, order)
+
+
+# What follows a copy to global memory in the same program, and whether it must wait for what that writes.
+BEHIND = {
+    "a copy": (SEND, True),
+    "an update": (SEND.replace("_copy_local_to_global", "_reduce add,"), True),
+    "a copy to other rows": (SEND.replace("%i, %zero", "%far, %zero"), False),
+    "a load": ("%v = tt.load %q : !tt.ptr<f32>", True),
+    "a store": ("%v = arith.constant 1.0 : f32\ntt.store %q, %v : !tt.ptr<f32>", True),
+    "a load of something else": ("%v = tt.load %p : !tt.ptr<f32>", False),
+}
+
+
+@pytest.mark.parametrize("how", BEHIND)
+@pytest.mark.parametrize("waits", [True, False])
+def test_what_the_engine_may_still_write_is_left_alone(execute: Any, how: str, waits: bool) -> None:
+    """Until that is waited for: shared memory that has been read does not say so, nor that only one copy is left."""
+    behind, must_wait = BEHIND[how]
+    start, end = PROGRAM.index("  scf.if %first {\n    ttng.async_tma_copy_local"), PROGRAM.rindex("  gpu.barrier\n")
+    before = "%far = arith.constant 16 : i32\n" + f"scf.if %first {{\n{SEND}\n{READ}\n"
+    wait = WRITTEN if waits else WRITTEN.replace("{", "{pendings = 1 : i32, ")
+    text = f"{PROGRAM[:start]}{before}{wait}\n{behind}\n{READ}\n}}\n{PROGRAM[end:]}".replace("%out[%i", "%out[%zero")
+    if waits or not must_wait:
+        run(execute, text, "forward")
+    else:
+        with pytest.raises(Unfinished, match="may still write"):
+            run(execute, text, "forward")
+
+
+def test_updates_of_one_kind_need_no_order(execute: Any) -> None:
+    add = SEND.replace("_copy_local_to_global", "_reduce add,")
+    text = PROGRAM.replace("ttng.async_tma_store_wait", f"{READ}\n{add}\n{READ}")
+    text = text.replace("ttng.async_tma_copy_local_to_global", "ttng.async_tma_reduce add,")
+    x, y = run(execute, text, "forward")
+    assert (y[8:] == 4 * x[8:]).all()

@@ -71,4 +71,34 @@ tt.func public @added(%d: !tt.ptr<f32>, %n: i64, %i: i32, %by: f32) {
   tt.descriptor_reduce add, %dd[%i, %i], %x : !tt.tensordesc<tensor<64x64xf32>>, tensor<64x64xf32>
   tt.return
 }
+// Iterations write blocks of their own; the block behind the loop may be one of these: the engine must have written it.
+// Lanes have loaded from there before.
+// CHECK-LABEL: @repeated
+// CHECK: scf.for
+// CHECK-NEXT: arith.muli
+// CHECK-NEXT: ttg.local_alloc
+// CHECK-NEXT: ttg.local_store
+// CHECK-NEXT: ttng.fence_async_shared {everywhere = true}
+// CHECK-NEXT: gpu.barrier
+// CHECK-NEXT: ttng.async_tma_copy_local_to_global
+// CHECK-NEXT: ttng.async_tma_store_wait
+// CHECK-NEXT: }
+// CHECK-NEXT: ttng.async_tma_store_wait {written = true}
+// CHECK-NEXT: ttg.local_alloc
+// CHECK: ttng.async_tma_copy_local_to_global
+tt.func public @repeated(%d: !tt.ptr<f32>, %n: i64, %i: i32, %steps: i32) {
+  %by = tt.load %d : !tt.ptr<f32>
+  %x = tt.splat %by : f32 -> tensor<64x64xf32>
+  %one = arith.constant 1 : i64
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %dd = ttng.tensor_map %d, [%n, %n], [%n, %one] : <f32>, <tensor<64x64xf32>>
+  scf.for %k = %c0 to %steps step %c1 : i32 {
+    %row = arith.muli %k, %c64 : i32
+    tt.descriptor_store %dd[%row, %i], %x : !tt.tensordesc<tensor<64x64xf32>>, tensor<64x64xf32>
+  }
+  tt.descriptor_store %dd[%i, %i], %x : !tt.tensordesc<tensor<64x64xf32>>, tensor<64x64xf32>
+  tt.return
+}
 }

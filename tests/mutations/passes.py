@@ -162,7 +162,14 @@ WARPS = [
         "targets/nvidia/test_tensor_copies.py::test_columns_are_all_that_is_stored",
     ),
     Mutation(
-        "analysis/tensor_maps.py",
+        "analysis/store_order.py",
+        "state.union(Started(store, later | {loop}) for store, later in behind) if again else state",
+        "state",
+        "the engine writes a block of an earlier iteration last",
+        "targets/nvidia/test_tensor_order.py::test_the_last_store_stays",
+    ),
+    Mutation(
+        "analysis/access_order.py",
         "apart.add(cast(Value, argument_of(pointer_of(other))))",
         "pass",
         "copies of later queries overtake stores of results to the same array",

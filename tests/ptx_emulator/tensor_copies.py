@@ -1,7 +1,9 @@
 """Copies of blocks by an engine of the GPU's, and the barriers in shared memory that count what has come.
 
 A copy reads its source when it starts, and comes at once where lanes may wait for it: it is written when the phase of
-its barrier ends. Tensor maps are what the launch evaluated, found by the addresses of the parameters.
+its barrier ends. A copy to global memory is written as late as it may be: when its thread waits for that, else at the
+end of the program, the last one first. Tensor maps are what the launch evaluated, found by the addresses of the
+parameters.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 WARP = 32
 WRITTEN = 16  # bytes
 Copies = list[Callable[[], None]]
+Writing = Callable[[], None]
 
 
 @dataclass
@@ -53,13 +56,32 @@ class Barrier:
 
 
 @dataclass
+class Group:
+    """Copies to global memory that a thread has committed: each reads shared memory, which gives what writes it."""
+
+    reading: list[Callable[[], Writing]]
+    writing: list[Writing] = field(default_factory=list[Writing])
+
+    def read(self) -> None:
+        """Read shared memory now, where that has not been done."""
+        self.writing += [read() for read in self.reading]
+        self.reading = []
+
+    def write(self) -> None:
+        """Write what was read."""
+        self.read()
+        for write in self.writing:
+            write()
+
+
+@dataclass
 class Engine:
     """Of one program. Copies from shared memory are of the thread that starts them: those of no group, and groups."""
 
     maps: dict[int, Evaluated]
     barriers: dict[int, Barrier] = field(default_factory=dict[int, Barrier])
-    leaving: defaultdict[int, Copies] = field(default_factory=lambda: defaultdict(list))
-    committed: defaultdict[int, list[Copies]] = field(default_factory=lambda: defaultdict(list))
+    leaving: defaultdict[int, list[Callable[[], Writing]]] = field(default_factory=lambda: defaultdict(list))
+    committed: defaultdict[int, list[Group]] = field(default_factory=lambda: defaultdict(list))
 
     def barrier(self, address: int) -> Barrier:
         """The one there."""
@@ -67,12 +89,24 @@ class Engine:
             raise EmulationError(f"there is no barrier at {address:#x}")
         return self.barriers[address]
 
+    def wait(self, thread: int, most_left: int, *, written: bool) -> None:
+        """All groups of a thread but so many of the latest have read shared memory, or have `written`."""
+        groups = self.committed[thread]
+        for group in groups[: max(0, len(groups) - most_left)]:
+            group.read()
+            if written:
+                group.write()
+                groups.remove(group)
+
     def end(self) -> None:
-        """What must be true when the program ends."""
+        """What must be true when the program ends; what is left to write is written, in the other order."""
         if any(barrier.coming for barrier in self.barriers.values()):
             raise EmulationError("the program ends before its tensor copies have come")
-        if any(self.leaving.values()) or any(self.committed.values()):
+        groups = [group for thread in self.committed.values() for group in thread]
+        if any(self.leaving.values()) or any(group.reading for group in groups):
             raise EmulationError("the program ends before its tensor copies have read shared memory")
+        for group in reversed(groups):
+            group.write()
 
 
 def elect(t: Threads, i: Instruction) -> None:
@@ -146,12 +180,10 @@ def copy(t: Threads, i: Instruction) -> None:
     """`cp.async.bulk`: a box of a tensor to or from shared memory, groups of those from it."""
     if "commit_group" in i.opcode:
         for thread in _threads(t):
-            t.engine.committed[thread].append(t.engine.leaving.pop(thread, []))
+            t.engine.committed[thread].append(Group(t.engine.leaving.pop(thread, [])))
     elif "wait_group" in i.opcode:
         for thread in _threads(t):
-            while len(t.engine.committed[thread]) > i.operands[0].number:
-                for complete in t.engine.committed[thread].pop(0):
-                    complete()
+            t.engine.wait(thread, i.operands[0].number, written="read" not in i.opcode)
     elif "bulk_group" in i.opcode:
         for thread in _threads(t):
             _out(t, i, thread)
@@ -220,13 +252,18 @@ def _out(t: Threads, i: Instruction, thread: int) -> None:
     update = _update_of(i, found) if "reduce" in i.opcode else None
     here = _shared(found, int(t.address(source)[thread]))
 
-    def complete() -> None:
-        data = t.memory.read(here[inside], found.element_bytes)
-        if update is not None:
-            data = update(t.memory.read(addresses[inside].astype(np.uint64), found.element_bytes), data)
-        t.memory.write(addresses[inside].astype(np.uint64), data)
+    there = addresses[inside].astype(np.uint64)
 
-    t.engine.leaving[thread].append(complete)
+    def read() -> Writing:
+        data = t.memory.read(here[inside], found.element_bytes).copy()
+        return lambda: write(data)
+
+    def write(data: Array) -> None:
+        if update is not None:
+            data = update(t.memory.read(there, found.element_bytes), data)
+        t.memory.write(there, data)
+
+    t.engine.leaving[thread].append(read)
 
 
 # Elements by CUtensorMapDataType.

@@ -14,18 +14,11 @@ from functools import cached_property
 from math import prod
 from typing import Any, cast
 
+from mltriton.analysis.access_order import other_arrays, stores_beside
 from mltriton.analysis.affine.formulas import Formulas
 from mltriton.analysis.affine.inequalities import holds
 from mltriton.analysis.affine.polynomials import ONE, ZERO, Polynomial
-from mltriton.analysis.aliasing import (
-    GLOBAL_READS,
-    GLOBAL_WRITES,
-    argument_of,
-    may_alias,
-    pointer_of,
-    through_other_parameter,
-    waits_for_own_programs,
-)
+from mltriton.analysis.aliasing import GLOBAL_READS, GLOBAL_WRITES
 from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.rectangles import NotRegular, Reason
 from mltriton.analysis.workload import goes_along, is_multiplied
@@ -94,7 +87,18 @@ class TensorMaps:
         return any(isinstance(op, tt.Dot) for op in self.function.walk())
 
     def of(self, op: Access) -> TensorAccess | Reason:
-        """The judgement of an access."""
+        """The judgement of an access. Lanes store all of an array of which they must store some: between them and the
+        engine nothing says who is first.
+        """
+        judged = self._of_itself(op)
+        if isinstance(judged, Reason) or not isinstance(op, tt.Store | tt.DescriptorStore):
+            return judged
+        instead = {original: made for made, original in self.added.items()}
+        beside = stores_beside(self._accesses, self.added.get(op, op))
+        by_lanes = any(isinstance(self._of_itself(instead.get(other, other)), Reason) for other in beside)
+        return Reason("lanes store to the same array", "Store all of it by descriptors.") if by_lanes else judged
+
+    def _of_itself(self, op: Access) -> TensorAccess | Reason:
         if op not in self._judged:
             try:
                 self._judged[op] = self._described_access(op)
@@ -121,7 +125,7 @@ class TensorMaps:
         if isinstance(op, tt.DescriptorReduce) and block.element not in self.limits.updates.get(op.kind, ()):
             raise NotRegular(f"the engine has no update {op.kind} of {block.element}")
         original = self.added.get(op, op)
-        apart = self._check_order(original)
+        apart = other_arrays(self.function, self._accesses, original)
         self._check_size(original, block)
         return replace(access, tensor=replace(access.tensor, apart=apart))
 
@@ -230,33 +234,6 @@ class TensorMaps:
             found = f"rows end at {columns * width} bytes, no multiple of {self.limits.alignment}"
             raise NotRegular(found, "Pad the rows.")
 
-    def _check_order(self, op: Access) -> tuple[Value, ...]:
-        """Nothing else may access the memory, but a load in front of a store that both happen once, and writes of the
-        same kind. Gives the parameters that may be the same array as far as the program shows.
-        """
-        if waits_for_own_programs(self.function):
-            raise NotRegular(
-                "the program has atomic operations or assembly with effects, which may order memory between programs"
-            )
-        others, apart = GLOBAL_WRITES if isinstance(op, tt.Load | tt.DescriptorLoad) else GLOBAL_READS, set[Value]()
-        for other in self._accesses:
-            if isinstance(other, others):
-                load, write = (other, op) if isinstance(other, GLOBAL_READS) else (op, other)
-                if self._in_order(load, write) or _elsewhere(load, write) or not may_alias(load, write):
-                    continue
-            elif others is GLOBAL_WRITES or _update_of(other) == _update_of(op) or not may_alias(other, op):
-                continue
-            if not through_other_parameter(other, op):
-                raise NotRegular("the program may load, or update, what it stores", "Store to another array.")
-            apart.add(cast(Value, argument_of(pointer_of(other))))
-        return tuple(argument for argument in self.function.body.block.arguments if argument in apart)
-
-    def _in_order(self, load: Operation, write: Operation) -> bool:
-        """Whether a load happens in front of a store whenever both do."""
-        body = self.function.body.block
-        first, second = _in_body(load, body), _in_body(write, body)
-        return first is not second and body.position(first) < body.position(second)
-
     def _check_size(self, op: Access, block: TensorType) -> None:
         """Blocks that go into no dot must be large enough, and not too many; all that are loaded must fit."""
         size, loads = block.bytes, isinstance(op, tt.Load | tt.DescriptorLoad)
@@ -350,38 +327,6 @@ def _is_narrow(value: Value) -> bool:
     if isinstance(op, arith.DivSI | arith.RemSI):
         return _is_narrow(op.lhs)
     return isinstance(op, arith.ExtSI | arith.ExtUI) and _is_narrow(op.source)
-
-
-def _elsewhere(load: Operation, write: Operation) -> bool:
-    """Whether a load through one parameter is at other indices than a store through another: then they are not the same
-    array.
-    """
-    a, b = _indices(load), _indices(write)
-    return a is not None and b is not None and a != b and through_other_parameter(load, write)
-
-
-def _update_of(op: Operation) -> str:
-    """What becomes of memory that an operation writes or reads: the kind of an update, else the operation's."""
-    if isinstance(op, tt.DescriptorReduce):
-        return op.kind
-    return "store" if isinstance(op, tt.Store | tt.DescriptorStore) else op.name
-
-
-def _indices(op: Operation) -> list[Polynomial] | None:
-    """The first element of a block in its tensor; None where that is not known."""
-    if isinstance(op, tt.DescriptorLoad | tt.DescriptorStore):
-        return list(map(Polynomial.of, op.indices))
-    maker = op.ptr.defining_op if isinstance(op, tt.Load | tt.Store) else None
-    return list(map(Polynomial.of, maker.offsets)) if isinstance(maker, tt.MakeTensorPtr) else None
-
-
-def _in_body(op: Operation, body: object) -> Operation:
-    """The operation of a block that another one is, or is inside of."""
-    while op.block is not body:
-        parent = op.parent_op
-        assert parent is not None
-        op = parent
-    return op
 
 
 def accesses_of(function: tt.Func) -> Sequence[Access]:

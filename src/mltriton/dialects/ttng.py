@@ -219,20 +219,23 @@ class AsyncTMAReduce(AsyncTMACopyLocalToGlobal, name="ttng.async_tma_reduce"):
 
 
 class AsyncTMAStoreWait(_Effect, name="ttng.async_tma_store_wait", reads=True, writes=True):
-    """`ttng.async_tma_store_wait {pendings = 0}`: until at most so many copies to global memory still read shared
-    memory.
+    """`ttng.async_tma_store_wait {pendings = 0}`: until at most so many copies to global memory that the warp started
+    still read shared memory. `written`: until the others have written all, too: what the warp lets the engine write, or
+    warps write that meet it, comes after that.
     """
 
     syntax = "attr-dict"
     pendings = integer(0)
+    written = boolean()
 
 
 class FenceAsyncShared(_Effect, name="ttng.fence_async_shared", reads=True, writes=True):
     """`ttng.fence_async_shared`: what the warp has written to shared memory is seen by products and tensor copies that
-    start behind the next barrier.
+    start behind the next barrier. `everywhere`: they also write global memory only after what the warp has read of it.
     """
 
     syntax = "attr-dict"
+    everywhere = boolean()
 
 
 class GridDependencyWait(_Effect, name="ttng.grid_dependency_wait", reads=True, writes=True):

@@ -59,7 +59,7 @@ class Uninitialised(Fault):
 
 class Unfinished(Fault):
     """An access to shared memory to which an asynchronous copy is under way, or which a product under way reads; a use
-    of that product's result.
+    of that product's result; an access of global memory to which a copy is under way.
     """
 
 

@@ -143,6 +143,7 @@ class Machine:
                 engine.clocks.meet(list(waiting))
         self.epoch = program.epoch + 1  # Programs follow each other.
         shared.engine.check_end()
+        self.memory.flights.end()
 
     def _to_barrier(
         self, program: Program, warps: list[Warp], running: dict[int, Run]

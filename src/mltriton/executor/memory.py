@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mltriton.executor.faults import Misaligned, OutOfBounds, ReadOnly, Uninitialised
+from mltriton.executor.flights import Flights
 from mltriton.executor.values import Array, choose, decode, encode, is_block, memory_dtype
 from mltriton.ir.types import Type
 
@@ -84,6 +85,7 @@ class Memory:
     def __init__(self) -> None:
         self.segments: list[Segment] = []
         self.watch: Watch | None = None
+        self.flights = Flights()
 
     def add(self, name: str, data: Array, *, alignment: int = 0, writable: bool = True, track: bool = False) -> Segment:
         """A new segment over the bytes `data` (uint8, 1D); its address is `alignment` plus a multiple of 4096."""
@@ -128,6 +130,8 @@ class Memory:
 
     def load_bits(self, address: Array, dtype: np.dtype[Any], mask: Array | None = None) -> Array:
         """The bit patterns at `address`; 0 where `mask` is false."""
+        if self.flights.under_way:
+            self.flights.check(address, mask)
         if not is_block(address):
             return dtype.type(0) if mask is not None and not mask else self._load_one(int(address), dtype)
         if mask is None or mask.all():
@@ -140,6 +144,8 @@ class Memory:
 
     def store_bits(self, address: Array, bits: Array, dtype: np.dtype[Any], mask: Array | None = None) -> None:
         """Write bit patterns where `mask` is true."""
+        if self.flights.under_way:
+            self.flights.check(address, mask)
         if not is_block(address):
             if mask is None or mask:
                 self._store_one(int(address), bits, dtype)

@@ -22,6 +22,8 @@ module attributes {mltriton.level = "ttg", "ttg.num-warps" = 4 : i32, ttg.target
     ttng.async_tma_copy_local_to_global %map[%i, %zero] %m : !tt.tensordesc<tensor<64x64xf16>>, !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable>
     ttng.async_tma_reduce add, %map[%i, %zero] %m : !tt.tensordesc<tensor<64x64xf16>>, !ttg.memdesc<64x64xf16, #shared, #ttg.shared_memory, mutable>
     ttng.async_tma_store_wait
+    ttng.async_tma_store_wait {written = true}
+    ttng.fence_async_shared {everywhere = true}
     ttng.grid_dependency_wait
     ttng.launch_dependents
     tt.return

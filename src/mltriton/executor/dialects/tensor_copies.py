@@ -134,29 +134,23 @@ def copy_in(op: ttng.AsyncTMACopyGlobalToLocal) -> Handler:
 
 
 def copy_out(op: ttng.AsyncTMACopyLocalToGlobal) -> Handler:
-    """Write now; shared memory is free when that is waited for."""
+    """Write, or combine, now; shared memory is free, and global memory may be accessed, when that is waited for."""
     block, rank = cast(TensorDescType, op.desc.type).block, len(op.indices)
+    kind, dimensions = op.kind if isinstance(op, ttng.AsyncTMAReduce) else None, tuple(range(rank))
+    update = None if kind is None else updates_of(block, kind)
 
     def call(warp: Warp, view: TensorView, *rest: Array) -> None:
         _check_row_end(view, block)
-        indices, here = rest[:rank], cast(SharedView, rest[rank])
-        if _holds(rest[rank + 1 :]):
-            values = here.send(access(warp, op)).reshape(block.shape)
-            store_block(warp, view.moved(indices), values, block.element, tuple(range(rank)))
-
-    return call
-
-
-def reduce(op: ttng.AsyncTMAReduce) -> Handler:
-    """Combine now; shared memory is free when that is waited for."""
-    block, rank = cast(TensorDescType, op.desc.type).block, len(op.indices)
-    update = updates_of(block, op.kind)
-
-    def call(warp: Warp, view: TensorView, *rest: Array) -> None:
-        indices, here = rest[:rank], cast(SharedView, rest[rank])
-        _check_row_end(view, block)
-        if _holds(rest[rank + 1 :]):
-            update(warp, view.moved(indices), here.send(access(warp, op)).reshape(block.shape))
+        there, here = view.moved(rest[:rank]), cast(SharedView, rest[rank])
+        if not _holds(rest[rank + 1 :]):
+            return
+        values = here.send(access(warp, op)).reshape(block.shape)
+        places, inside = there.addresses(block.shape, byte_width(block.element)), there.inside(block.shape, dimensions)
+        with warp.memory.flights.start(warp.id, places, inside, kind):
+            if update is not None:
+                update(warp, there, values)
+            else:
+                store_block(warp, there, values, block.element, dimensions)
 
     return call
 
@@ -167,12 +161,14 @@ def _check_row_end(view: TensorView, block: TensorType) -> None:
 
 
 def store_wait(op: ttng.AsyncTMAStoreWait) -> Handler:
-    """All copies to global memory have read what they copy, where none may be left."""
-    most_left = op.pendings
+    """All copies to global memory have read what they copy, where none may be left, or written it."""
+    most_left, written = op.pendings, op.written
 
     def call(warp: Warp) -> None:
         if most_left == 0:
             warp.instance.shared.sent(warp.id)
+        if written:
+            warp.memory.flights.wait(warp.id, most_left)
 
     return call
 
@@ -204,6 +200,6 @@ TABLE: Table = {
     ttng.WaitBarrier: wait_barrier,
     ttng.AsyncTMACopyGlobalToLocal: copy_in,
     ttng.AsyncTMACopyLocalToGlobal: copy_out,
-    ttng.AsyncTMAReduce: reduce,
+    ttng.AsyncTMAReduce: copy_out,
     ttng.AsyncTMAStoreWait: store_wait,
 }

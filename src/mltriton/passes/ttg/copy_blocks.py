@@ -3,17 +3,20 @@
 Level: ttg, after `pipeline-loads`. Takes any program and changes it in place: a `tt.descriptor_load` or
 `tt.descriptor_store` (`tt.descriptor_reduce`) through a `ttng.tensor_map` becomes a copy to or from a block in shared
 memory, with a barrier that says when it has come, and a load or store of that block. Guarantees: no such access is
-left; a block in shared memory is written only after the engine and all warps are done with it.
+left; a block in shared memory is written only after the engine and all warps are done with it, and one in global
+memory only after an earlier copy that may meet it (`analysis/store_order.py`), and after what lanes have loaded of it.
 """
 
 from __future__ import annotations
 
 from typing import cast
 
+from mltriton.analysis.aliasing import may_alias
+from mltriton.analysis.store_order import stores_that_wait
 from mltriton.dialects import arith, gpu, scf, tt, ttg, ttng
 from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module
-from mltriton.ir.operation import Value
+from mltriton.ir.operation import Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I64, MemDescType, TensorType, byte_width
 from mltriton.targets.base import TargetSpec
@@ -32,11 +35,12 @@ class CopyBlocks(Pass):
     def run(self, module: Module) -> Module:
         spec = spec_of(module)
         for function in module.body.block.ops if spec.tensor_copies is not None else ():
+            waiting, after_loads = stores_that_wait(function), _stores_after_loads(function)
             for op in list(function.walk()):
                 if isinstance(op, tt.DescriptorLoad) and is_described(op):
                     _load(op, spec)
                 elif isinstance(op, tt.DescriptorStore) and is_described(op):
-                    _store(op, spec)
+                    _store(op, spec, waits=op in waiting, after_loads=op in after_loads)
         return module
 
 
@@ -58,12 +62,25 @@ def _load(op: tt.DescriptorLoad, spec: TargetSpec) -> None:
     read_from(op, there)
 
 
-def _store(op: tt.DescriptorStore, spec: TargetSpec) -> None:
+def _stores_after_loads(function: tt.Func) -> set[Operation]:
+    """The stores to memory that lanes may have loaded."""
+    loads = [op for op in function.walk() if isinstance(op, Load) and not _is_copied(op)]
+    stores = [op for op in function.walk() if isinstance(op, tt.DescriptorStore) and is_described(op)]
+    return {store for store in stores if any(may_alias(load, store) for load in loads)}
+
+
+def _is_copied(load: Load) -> bool:
+    return isinstance(load, tt.DescriptorLoad) and is_described(load)
+
+
+def _store(op: tt.DescriptorStore, spec: TargetSpec, *, waits: bool, after_loads: bool) -> None:
     builder = Builder().before(op)
     block = cast(TensorType, op.value.type)
+    if waits:
+        builder.create(ttng.AsyncTMAStoreWait, written=True)
     here = builder.emit(ttg.LocalAlloc, None, result_types=[_copied(block, spec)])
     builder.create(ttg.LocalStore, op.value, here)
-    builder.create(ttng.FenceAsyncShared)
+    builder.create(ttng.FenceAsyncShared, everywhere=after_loads)
     builder.create(gpu.Barrier)
     if isinstance(op, tt.DescriptorReduce):
         builder.create(ttng.AsyncTMAReduce, op.desc, op.indices, here, None, kind=op.kind)

@@ -9,10 +9,11 @@ the engine has read all. Purpose: warps that end an item of work do not wait for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
+from mltriton.analysis.aliasing import may_alias
 from mltriton.dialects import arith, gpu, scf, ttg, ttng
 from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module, is_warp_level
@@ -34,11 +35,12 @@ class StoreByWarps(Pass):
         copies = spec_of(module).tensor_copies
         if copies is None or is_warp_level(module):
             return module
-        for op in list(module.walk()):
-            if isinstance(op, ttng.AsyncTMACopyLocalToGlobal):
-                found = _find(op, num_warps_of(module))
-                if found is not None:
-                    _rewrite(found, copies, num_warps_of(module), meet=num_warps_of(module) > self.apart)
+        warps = num_warps_of(module)
+        stores = {op: _find(op, warps) for op in module.walk() if isinstance(op, ttng.AsyncTMACopyLocalToGlobal)}
+        for op, found in stores.items():
+            if found is not None:
+                meet = warps > self.apart or any(_may_follow(op, other, stores) for other in stores)
+                _rewrite(found, copies, warps, meet=meet)
         return module
 
 
@@ -76,6 +78,17 @@ def _find(copy: ttng.AsyncTMACopyLocalToGlobal, warps: int) -> _Copy | None:
     return None if others else _Copy(copy, branch, store, part, wait, meetings)
 
 
+def _may_follow(
+    copy: ttng.AsyncTMACopyLocalToGlobal,
+    other: ttng.AsyncTMACopyLocalToGlobal,
+    stores: Mapping[ttng.AsyncTMACopyLocalToGlobal, _Copy | None],
+) -> bool:
+    """Whether a warp's copy may go to where another copy, which all its warps share, has gone: then the warp that
+    started that must have waited for it. A warp waits for its own.
+    """
+    return other is not copy and stores[other] is None and may_alias(copy, other)
+
+
 def _is_in_loop_beside(op: Operation) -> bool:
     """Whether an operation stands in a loop of a default side."""
     loop = op.parent_op
@@ -104,7 +117,8 @@ def _rewrite(found: _Copy, copies: TensorCopies, warps: int, *, meet: bool) -> N
         builder.create(gpu.Barrier)
     builder.create(ttng.AsyncTMAStoreWait)
     builder.create(ttg.LocalStore, found.store.value, there)
-    builder.create(ttng.FenceAsyncShared)
+    everywhere = any(isinstance(op, ttng.FenceAsyncShared) and op.everywhere for op in found.meetings)
+    builder.create(ttng.FenceAsyncShared, everywhere=everywhere)
     *outer, row, column = found.copy.indices
     indices = [*outer, builder.emit(arith.AddI, row, found.part.offsets[0]), column]
     builder.create(ttng.AsyncTMACopyLocalToGlobal, _map_of_rows(found.copy.desc, own), indices, there, None)

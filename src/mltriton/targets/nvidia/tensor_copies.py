@@ -253,11 +253,11 @@ def _places(e: Emitter, op: Copy, memory: IRValue) -> Iterator[tuple[Value, list
 
 
 def _store_wait(e: Emitter, op: ttng.AsyncTMAStoreWait) -> None:
-    _once(e, op, f"cp.async.bulk.wait_group.read {op.pendings}", None)
+    _once(e, op, f"cp.async.bulk.wait_group{'' if op.written else '.read'} {op.pendings}", None)
 
 
 def _fence(e: Emitter, op: ttng.FenceAsyncShared) -> None:
-    ptx(e.function, "fence.proxy.async.shared::cta;", [])
+    ptx(e.function, f"fence.proxy.async{'' if op.everywhere else '.shared::cta'};", [])
 
 
 RULES: Rules = {
