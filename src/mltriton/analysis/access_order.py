@@ -53,8 +53,9 @@ def other_arrays(function: tt.Func, accesses: Iterable[Operation], op: Access) -
 def stores_beside(accesses: Iterable[Operation], op: Access) -> Iterator[tt.Store | tt.DescriptorStore]:
     """The other stores, or updates, through the same parameter."""
     for other in accesses:
-        is_store = other is not op and isinstance(other, tt.Store | tt.DescriptorStore)
-        if is_store and may_alias(other, op) and not through_other_parameter(other, op):
+        if other is op or not isinstance(other, tt.Store | tt.DescriptorStore):
+            continue
+        if may_alias(other, op) and not through_other_parameter(other, op):
             yield other
 
 

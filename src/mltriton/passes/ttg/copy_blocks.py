@@ -34,7 +34,8 @@ class CopyBlocks(Pass):
 
     def run(self, module: Module) -> Module:
         spec = spec_of(module)
-        for function in module.body.block.ops if spec.tensor_copies is not None else ():
+        functions = [op for op in module.body.block.ops if isinstance(op, tt.Func)]
+        for function in functions if spec.tensor_copies is not None else ():
             waiting, after_loads = stores_that_wait(function), _stores_after_loads(function)
             for op in list(function.walk()):
                 if isinstance(op, tt.DescriptorLoad) and is_described(op):
