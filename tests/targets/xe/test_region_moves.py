@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import xe_modules as modules
+from mltriton.errors import BackendError
 from mltriton.runtime.native.params import ParamSpec
 from mltriton.targets.llvm.types import GLOBAL_PTR, I8, I16, I32, I64, Type, poison
 from mltriton.targets.llvm.writer import Function
@@ -19,7 +20,7 @@ from mltriton.targets.xe.emulation import image_of
 from mltriton.targets.xe.launch import XeKernel
 from mltriton.targets.xe.layouts.region_moves import RegionMoves, Stage, fewest_moves
 from mltriton.targets.xe.llvm import calls
-from mltriton.targets.xe.llvm.region_calls import Sizes, calls_of, moved, named, symbol
+from mltriton.targets.xe.llvm.region_calls import Sizes, calls_of, moved, symbol
 from mltriton.targets.xe.spirv.assembly import CAPABILITY, EXTENSION, text_of_moves
 from mltriton.targets.xe.spirv.emission import emit
 from mltriton.targets.xe.spirv.words import Op, read, text_of
@@ -62,7 +63,7 @@ HELD: dict[str, tuple[RegionMoves, Type, Type]] = {
 @pytest.mark.parametrize(("moves", "source", "result"), HELD.values(), ids=HELD)
 def test_emulated_moves_bring_each_byte(queue: Queue, moves: RegionMoves, source: Type, result: Type) -> None:
     kernel = kernel_of(moves, source, result)
-    image = image_of(kernel, device("pvc")) if queue.emulated else emit(kernel.module.text)
+    image = image_of(kernel, device("pvc")) if queue.emulated else emit(kernel.module.text, kernel.module.meanings)
     there = np.random.default_rng(5).integers(0, 256, 16 * source.bytes).astype(np.uint8)
     made = np.zeros(16 * result.bytes, np.uint8)
     specs: list[Any] = [ParamSpec.tensor(array.dtype) for array in (there, made)]
@@ -71,9 +72,11 @@ def test_emulated_moves_bring_each_byte(queue: Queue, moves: RegionMoves, source
 
 
 @pytest.mark.parametrize(("moves", "source", "result"), HELD.values(), ids=HELD)
-def test_names_say_everything(moves: RegionMoves, source: Type, result: Type) -> None:
-    assert named(symbol(moves, source, result)) == moves
-    assert named("sub_group_shuffle") is None
+def test_a_module_says_what_its_calls_mean(moves: RegionMoves, source: Type, result: Type) -> None:
+    kernel = kernel_of(moves, source, result)
+    assert kernel.module.meanings[symbol(moves, source, result)] == moves
+    with pytest.raises(BackendError, match="undefined function region_moves"):
+        emit(kernel.module.text)
 
 
 def test_assembly() -> None:
@@ -104,7 +107,8 @@ def test_assembly_of_stages() -> None:
 
 def test_a_module_with_assembly() -> None:
     """In the place of the import; the extension is named, so that a driver without it can be told of."""
-    image = emit(kernel_of(*HELD["rows of halves"]).module.text)
+    kernel = kernel_of(*HELD["rows of halves"])
+    image = emit(kernel.module.text, kernel.module.meanings)
     module = read(image)
     assert module.imports == []
     assert CAPABILITY in module.capabilities
@@ -124,7 +128,8 @@ def test_a_module_with_assembly() -> None:
 @pytest.mark.usefixtures("needs_validator")
 def test_the_validator_takes_assembly() -> None:
     for held in HELD.values():
-        assert validate(emit(kernel_of(*held).module.text))
+        module = kernel_of(*held).module
+        assert validate(emit(module.text, module.meanings))
 
 
 @given(st.permutations(range(10)), st.sampled_from([32, 64, 256, 512]), st.sampled_from([32, 64, 256, 512]))

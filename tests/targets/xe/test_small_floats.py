@@ -14,8 +14,9 @@ from mltriton.ir.types import F8E4M3, F8E5M2
 from mltriton.ir.types import Type as IRType
 from mltriton.kernels import matmul
 from mltriton.kernels.attention import Blocks, attention_launch
-from mltriton.targets.llvm.types import I32, Type, vector
-from mltriton.targets.xe.llvm.small_floats import named, symbol
+from mltriton.targets.llvm.types import I32, VOID, Type, vector
+from mltriton.targets.llvm.writer import Module
+from mltriton.targets.xe.llvm.small_floats import Widening, widened
 from mltriton.targets.xe.spirv.assembly import text_of_widening
 
 from .test_library_isa import compiled
@@ -78,9 +79,10 @@ def test_the_assembly_gives_the_same_numbers(kind: IRType, source: Type) -> None
     np.testing.assert_array_equal(found, values.to(torch.float16).numpy())
 
 
-def test_a_function_is_known_by_its_name() -> None:
-    assert named(symbol(F8E5M2, I32, vector("i32", 2))) == (F8E5M2, I32)
-    assert named("widened.f16.i32.v2i32") is None
+def test_a_module_says_what_a_call_widens() -> None:
+    f = Module().function("kernel", VOID, [("word", I32)])
+    widened(f, F8E5M2, f.parameters[0], vector("i32", 2))
+    assert f.module.meanings == {"widened.f8E5M2.i32.v2i32": Widening(F8E5M2, I32)}
 
 
 @triton.jit

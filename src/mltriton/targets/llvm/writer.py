@@ -31,6 +31,7 @@ class Module:
         self._declarations: dict[str, str] = {}
         self._globals: dict[str, str] = {}
         self.texts: dict[str, bytes] = {}  # the constants that are bytes
+        self.meanings: dict[str, object] = {}  # what functions do that a later step writes, by name
         self._functions: dict[str, Function] = {}
         self._definitions: dict[str, str] = {}
         self._nodes, self._named = ["!{i32 1}"], list[str]()

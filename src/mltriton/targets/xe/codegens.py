@@ -38,7 +38,10 @@ class Codegen(NamedTuple):
     def spirv(self, lowered: XeLowered, warps: int, shared: int) -> bytes:
         """The SPIR-V module of a program with so many warps, which share so many bytes."""
         emit: Callable[..., bytes] = import_module(self.emission).emit
-        return emit(lowered.text) if self.code is Code.SIMT else emit(lowered.source, warps, shared)
+        if self.code is Code.SIMD:
+            return emit(lowered.source, warps, shared)
+        assert not isinstance(lowered.source, bytes), "a module that was kept is not made again"
+        return emit(lowered.text, lowered.source.module.meanings)
 
     def emulated(self, lowered: XeLowered, device: Device) -> bytes:
         """What runs on this machine's CPU instead: SPIR-V without what only Xe has, or an object file."""

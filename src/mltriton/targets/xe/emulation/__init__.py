@@ -14,7 +14,6 @@ from collections.abc import Callable
 
 from mltriton.errors import BackendError
 from mltriton.targets.llvm.instruction import Instruction, Operands
-from mltriton.targets.llvm.types import VOID
 from mltriton.targets.llvm.writer import Function, Module
 from mltriton.targets.xe.devices import Device
 from mltriton.targets.xe.emulation import (
@@ -27,9 +26,9 @@ from mltriton.targets.xe.emulation import (
     region_shuffles,
     small_floats,
 )
+from mltriton.targets.xe.layouts.region_moves import RegionMoves
 from mltriton.targets.xe.llvm.caching import DECORATED
-from mltriton.targets.xe.llvm.region_calls import named
-from mltriton.targets.xe.llvm.small_floats import named as widening_named
+from mltriton.targets.xe.llvm.small_floats import Widening
 from mltriton.targets.xe.spirv import builtins as xe
 from mltriton.targets.xe.spirv.builtins import Builtin, every_builtin
 from mltriton.targets.xe.spirv.mangling import unmangled
@@ -87,11 +86,11 @@ class _Calls:
         if (builtin := self._known.get(symbol)) is not None:
             return _calling(made, self.standing_for(builtin, _constants(builtin, made.operands)))
         if (symbol, ()) not in self._written:
-            source = made.operands[0].type if made.operands else VOID
-            if (moves := named(symbol)) is not None:
-                name = region_shuffles.write(self._module, symbol, moves, source, made.type)
-            elif (widening := widening_named(symbol)) is not None:
-                name = small_floats.write(self._module, symbol, widening[0], source, made.type)
+            meaning = self._module.meanings.get(symbol)
+            if isinstance(meaning, RegionMoves):
+                name = region_shuffles.write(self._module, symbol, meaning, made.operands[0].type, made.type)
+            elif isinstance(meaning, Widening):
+                name = small_floats.write(self._module, symbol, meaning, made.type)
             else:
                 return made
             self._written[symbol, ()] = name

@@ -2,13 +2,13 @@
 
 Level: intrinsic -> llvm. A block is several values, each a run of bytes of the warp's registers. `calls_of` splits the
 moves of a whole block (`layouts/region_moves.py`) so that each call takes and gives few values. In a lane's program a
-call is that of a function whose name says everything (`symbol`, `named`); the module has inline assembly in its place
-(`spirv/assembly.py`), and emulation a function in plain LLVM IR (`emulation/region_shuffles.py`).
+call is that of a function that is only declared, with what it does among the module's `meanings`: the SPIR-V module has
+inline assembly in its place (`spirv/assembly.py`), emulation a function in plain LLVM IR
+(`emulation/region_shuffles.py`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cache
 
@@ -19,9 +19,6 @@ from mltriton.targets.simt.lanes import Form
 from mltriton.targets.xe.block_limits import SUB_GROUP
 from mltriton.targets.xe.layouts.region_moves import RegionMoves, Stage, fewest_moves
 from mltriton.targets.xe.llvm.lanes import LONGEST_VECTOR
-
-PREFIX = "region_moves"
-_STAGE = re.compile(r"(\d+)x(\d+)s(\d+)from(\d+)((?:_\d+)*)")
 
 
 class Call(NamedTuple):
@@ -85,8 +82,8 @@ def calls_of(moves: RegionMoves, source: Sizes, target: Sizes) -> tuple[Call, ..
 
 
 def symbol(moves: RegionMoves, source: Type, result: Type) -> str:
-    """The name of the function that does these moves."""
-    return ".".join((PREFIX, *map(_stage_name, moves.stages), source.suffix, result.suffix))
+    """The name of the function that does these moves: another one for all that differ."""
+    return ".".join(("region_moves", *map(_stage_name, moves.stages), source.suffix, result.suffix))
 
 
 def _stage_name(stage: Stage) -> str:
@@ -94,26 +91,14 @@ def _stage_name(stage: Stage) -> str:
     return f"{stage.unit}x{stage.length}s{stage.stride}from{stage.start}{bases}"
 
 
-def named(symbol: str) -> RegionMoves | None:
-    """The moves of a function of that name; None where it is none of these."""
-    prefix, *names = symbol.split(".")
-    if prefix != PREFIX:
-        return None
-    matches = [match for name in names[:-2] if (match := _STAGE.fullmatch(name)) is not None]
-    return RegionMoves(tuple(_named_stage(match) for match in matches))
-
-
-def _named_stage(match: re.Match[str]) -> Stage:
-    unit, length, stride, start = (int(match[part]) for part in range(1, 5))
-    return Stage(unit, length, stride, start, tuple(int(base) for base in match[5].split("_")[1:]))
-
-
 def moved(f: Function, inputs: Sequence[Value], moves: RegionMoves, type_: Type, count: int) -> list[Value]:
     """`count` values of `type_` in a lane's program."""
     whole = _joined(f, [f.bitcast(value, _integers(value.type)) for value in inputs])
     held = _integers(type_)
     result = held.with_lanes(held.lanes * count)
-    made = f.pure_call(symbol(moves, whole.type, result), result, whole)
+    name = symbol(moves, whole.type, result)
+    f.module.meanings[name] = moves
+    made = f.pure_call(name, result, whole)
     if count == 1:
         return [f.bitcast(made, type_)]
     starts = range(0, result.lanes, held.lanes)

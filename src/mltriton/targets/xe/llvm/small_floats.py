@@ -1,28 +1,30 @@
-"""Floats of 8 bits as f16, which the matrix engine multiplies: what is done to their bits, and functions named for it.
+"""Floats of 8 bits as f16, which the matrix engine multiplies: what is done to their bits, and calls that do it.
 
 Level: `llvm`. f8E5M2 is the upper half of f16. f8E4M3FN has the same fields one bit further down, and an exponent that
 counts from 8 less: a product with 256 puts that right, also of denormals. Guarantees: exact; NaN, and f8E5M2's
-infinities, stay what they are. In a lane's program a call is that of a function whose name says everything (`symbol`,
-`named`), as for moves of regions: the module has inline assembly in its place (`spirv/assembly.py`), and emulation the
-formula (`emulation/small_floats.py`).
+infinities, stay what they are. In a lane's program a call is that of a function that is only declared, as for moves of
+regions: the SPIR-V module has inline assembly in its place (`spirv/assembly.py`), emulation the formula
+(`emulation/small_floats.py`).
 """
 
 from __future__ import annotations
 
-import re
-
 from mltriton.ir.types import F8E4M3, F8E5M2
 from mltriton.ir.types import Type as IRType
+from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import Type, Value, constant, vector
 from mltriton.targets.llvm.writer import Function
 
-KINDS: dict[str, IRType] = {"f8E4M3FN": F8E4M3, "f8E5M2": F8E5M2}
-NAMES = {type_: name for name, type_ in KINDS.items()}
+NAMES: dict[IRType, str] = {F8E4M3: "f8E4M3FN", F8E5M2: "f8E5M2"}
 SCALE = 256.0  # 2 to the difference of the exponents' biases, 15 and 7
 MAGNITUDE, SIGN, ONE, CARRIED = 0x3F80, 0x8000, 0x0080, 0x4000  # of f8E4M3FN one bit below the top of 16 bits
 
-PREFIX = "widened"
-_NAME = re.compile(rf"{PREFIX}\.({'|'.join(KINDS)})\.(?:v(\d+))?(i8|i32)\.\w+")
+
+class Widening(NamedTuple):
+    """What a function does: from i8 to i16 (`halves`), or from an i32 to two (`pairs_of_halves`), of all lanes."""
+
+    kind: IRType
+    source: Type
 
 
 def halves(f: Function, kind: IRType, bytes: Value) -> Value:
@@ -54,12 +56,8 @@ def _repeated(half: int, count: int) -> int:
     return sum(half << 16 * number for number in range(count))
 
 
-def symbol(kind: IRType, source: Type, result: Type) -> str:
-    """The name of the function from i8 to i16 (`halves`), or from an i32 to two (`pairs_of_halves`), of all lanes."""
-    return f"{PREFIX}.{NAMES[kind]}.{source.suffix}.{result.suffix}"
-
-
-def named(symbol: str) -> tuple[IRType, Type] | None:
-    """What a function of that name widens, and its operand's type; None where it is none of these."""
-    match = _NAME.fullmatch(symbol)
-    return None if match is None else (KINDS[match[1]], vector(match[3], int(match[2] or 1)))
+def widened(f: Function, kind: IRType, source: Value, result: Type) -> Value:
+    """The call of the function that does it."""
+    name = f"widened.{NAMES[kind]}.{source.type.suffix}.{result.suffix}"
+    f.module.meanings[name] = Widening(kind, source.type)
+    return f.pure_call(name, result, source)

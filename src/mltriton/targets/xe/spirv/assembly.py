@@ -1,13 +1,14 @@
 """Region moves, and conversions of small floats, as inline assembly of Intel's compiler (SPV_INTEL_inline_assembly).
 
-Level: binary -> binary. LLVM's back end takes no assembly with vectors, so a kernel calls functions whose names say
-what they do (`llvm/region_calls.py`, `llvm/small_floats.py`), and here each import becomes an `OpAsmINTEL` with the
-instructions of vISA, Intel's virtual instruction set. Guarantees: a module without such calls comes back equal.
+Level: binary -> binary. LLVM's back end takes no assembly with vectors, so a kernel calls functions that are only
+declared (`llvm/region_calls.py`, `llvm/small_floats.py`), and here each import whose meaning is known becomes an
+`OpAsmINTEL` with the instructions of vISA, Intel's virtual instruction set. Guarantees: a module without such calls
+comes back equal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from mltriton.ir.floats import float_to_bits
 from mltriton.ir.types import F8E5M2, F16
@@ -15,8 +16,7 @@ from mltriton.ir.types import Type as IRType
 from mltriton.targets.llvm.types import Type
 from mltriton.targets.xe.block_limits import SUB_GROUP
 from mltriton.targets.xe.layouts.region_moves import RegionMoves
-from mltriton.targets.xe.llvm import region_calls, small_floats
-from mltriton.targets.xe.llvm.small_floats import CARRIED, MAGNITUDE, ONE, SCALE, SIGN
+from mltriton.targets.xe.llvm.small_floats import CARRIED, MAGNITUDE, ONE, SCALE, SIGN, Widening
 from mltriton.targets.xe.spirv.words import IMPORT, LINKAGE_ATTRIBUTES, Instruction, Op, SpirvModule, text_of, words_of
 
 EXTENSION = "SPV_INTEL_inline_assembly"
@@ -93,23 +93,20 @@ def _fields_and_scale(registers: int) -> list[str]:
     return lines
 
 
-def text_named(symbol: str) -> str | None:
-    """The instructions of a function of that name; None where the name says nothing."""
-    if (moves := region_calls.named(symbol)) is not None:
-        return text_of_moves(moves)
-    if (widening := small_floats.named(symbol)) is not None:
-        return text_of_widening(*widening)
-    return None
+def _assembly(meaning: object) -> str:
+    """The instructions of a function that does this."""
+    if isinstance(meaning, RegionMoves):
+        return text_of_moves(meaning)
+    assert isinstance(meaning, Widening), meaning
+    return text_of_widening(*meaning)
 
 
-def put_assembly(module: SpirvModule) -> SpirvModule:
-    """Put assembly in the place of the functions that only have a name."""
+def put_assembly(module: SpirvModule, meanings: Mapping[str, object]) -> SpirvModule:
+    """Put assembly in the place of the functions of these names."""
     functions = {
-        operands[0]: text
+        operands[0]: _assembly(meanings[name])
         for operands in module.of(Op.DECORATE)
-        if operands[1] == LINKAGE_ATTRIBUTES
-        and operands[-1] == IMPORT
-        and (text := text_named(text_of(operands[2:]))) is not None
+        if operands[1] == LINKAGE_ATTRIBUTES and operands[-1] == IMPORT and (name := text_of(operands[2:])) in meanings
     }
     if not functions:
         return module

@@ -7,6 +7,7 @@ its name, before any other compiler sees the module.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 from enum import Enum
 
@@ -61,14 +62,14 @@ class Code(Enum):
     SIMD = "simd"
 
 
-def emit(text: str) -> bytes:
-    """A SPIR-V module of the IR in `text`; a kernel that prints is its last function, of which LLVM takes the calls of
-    printf to be.
+def emit(text: str, meanings: Mapping[str, object] | None = None) -> bytes:
+    """A SPIR-V module of the IR in `text`, in which functions with these meanings are assembly; a kernel that prints is
+    its last function, of which LLVM takes the calls of printf to be.
     """
     from mltriton.targets.llvm.isolation import compile_isolated
 
     module = read(compile_isolated(text, MACHINE, time_limit() or TIME_LIMIT))
-    module = put_assembly(renumber_predicated_accesses(module))
+    module = put_assembly(renumber_predicated_accesses(module), meanings or {})
     _check_imports(module, text)
     return module.image
 

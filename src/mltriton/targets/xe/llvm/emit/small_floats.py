@@ -18,7 +18,7 @@ from mltriton.targets.llvm.writer import Function
 from mltriton.targets.simt.context import Emitter, Rule, Rules
 from mltriton.targets.simt.lanes import Lanes, Made
 from mltriton.targets.xe.llvm.lanes import form_of
-from mltriton.targets.xe.llvm.small_floats import NAMES, halves, symbol
+from mltriton.targets.xe.llvm.small_floats import NAMES, halves, widened
 
 BYTES = 4  # in a word of a right operand
 
@@ -30,13 +30,11 @@ def _halves_by_call(f: Function, kind: IRType, bytes: Value) -> Value:
     """One instruction for 32 elements of a warp, or five."""
     if not bytes.type.is_vector:
         return halves(f, kind, bytes)
-    result = bytes.type.with_element("i16")
-    return f.pure_call(symbol(kind, bytes.type, result), result, bytes)
+    return widened(f, kind, bytes, bytes.type.with_element("i16"))
 
 
 def _pairs_by_call(f: Function, kind: IRType, word: Value) -> tuple[Value, Value]:
-    result = vector("i32", 2)
-    made = f.pure_call(symbol(kind, word.type, result), result, word)
+    made = widened(f, kind, word, vector("i32", 2))
     return f.extract(made, 0), f.extract(made, 1)
 
 
