@@ -209,7 +209,7 @@ EMITTERS = [
         "passes/intrinsic/test_tile_loops.py -kscan",
     ),
     Mutation(
-        "targets/cpu/llvm/emit/memory.py",
+        "targets/cpu/llvm/emit/chunk_accesses.py",
         "return constant(type_, 0) if other is None else to_memory(e, e.get(other))",
         "return constant(type_, 0)",
         "masked elements are 0, not what the program says",
@@ -254,7 +254,7 @@ EMITTERS = [
         needs="dpctl",
     ),
     Mutation(
-        "targets/simt/affine.py",
+        "targets/simt/constant_offsets.py",
         "return self._sum(x.root, x.constant - y.constant, a.type)",
         "return self._sum(x.root, x.constant + y.constant, a.type)",
         "a constant is added that should be taken away",

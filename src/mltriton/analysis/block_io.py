@@ -15,7 +15,7 @@ from typing import cast
 from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.block_pointer_roots import origins
 from mltriton.dialects import scf, tt, ttig
-from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.ir.nesting import is_defined_inside
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import PointerType, TensorDescType, TensorType, block_of, byte_width

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.scf_flow import handed_from
-from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.ir.nesting import is_defined_inside
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.reaching import reached

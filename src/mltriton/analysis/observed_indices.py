@@ -16,7 +16,7 @@ from mltriton.analysis.affine.formula import Bound, varies_in
 from mltriton.analysis.affine.formulas import Formulas
 from mltriton.analysis.affine.polynomials import ONE, Polynomial
 from mltriton.dialects import scf, tt, ttg
-from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.types import TensorType, shape_of
 

@@ -21,7 +21,7 @@ from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.observed_indices import EVERYWHERE, Observed, ObservedIndices, within
 from mltriton.analysis.rectangles import NotRegular, Reason, Rectangle, Shares
 from mltriton.dialects import tt
-from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.ir.operation import Value
 from mltriton.ir.reaching import operands_behind, reached
 from mltriton.ir.types import I1, FloatType, IntegerType, PointerType, TensorType, block_of, byte_width

@@ -23,7 +23,7 @@ from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.rectangles import NotRegular, Reason
 from mltriton.analysis.workload import goes_along, is_multiplied
 from mltriton.dialects import arith, scf, tt
-from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.ir.operation import BlockArgument, Operation, Value
 from mltriton.ir.reaching import reached
 from mltriton.ir.types import I1, IntegerType, PointerType, TensorType, block_of, byte_width

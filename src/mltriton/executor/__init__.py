@@ -36,7 +36,7 @@ from mltriton.errors import GridError
 from mltriton.executor.arguments import bind
 from mltriton.executor.code import Code
 from mltriton.executor.machine import Coordinate, Machine, Options, coordinates
-from mltriton.executor.memory import Memory
+from mltriton.executor.segments import Memory
 from mltriton.executor.table import FLOW, OPERATIONS
 from mltriton.executor.values import from_bfloat16, to_bfloat16
 from mltriton.executor.visits import Visits

@@ -20,7 +20,7 @@ import numpy as np
 from mltriton.dialects import tt
 from mltriton.errors import ArgumentError, DeviceError
 from mltriton.executor.blocks import TensorView
-from mltriton.executor.memory import Memory, Segment, bytes_at
+from mltriton.executor.segments import Memory, Segment, bytes_at
 from mltriton.executor.values import Array, is_block, memory_dtype, scalar
 from mltriton.ir.operation import Value
 from mltriton.ir.types import FloatType, IntegerType, PointerType, TensorDescType, Type

@@ -20,8 +20,8 @@ from mltriton.executor.clocks import Clocks
 from mltriton.executor.code import Code, Run
 from mltriton.executor.engine import Engine
 from mltriton.executor.faults import BarrierDivergence, Fault, location_of
-from mltriton.executor.memory import POISON, Memory, Segment
 from mltriton.executor.races import Watch
+from mltriton.executor.segments import POISON, Memory, Segment
 from mltriton.executor.shared import AsyncCopies, SharedMemory
 from mltriton.executor.values import Array
 from mltriton.ir.attributes import integer_in

@@ -27,7 +27,7 @@ from mltriton.layouts.hardware import warp_layout
 
 if TYPE_CHECKING:
     from mltriton.executor.machine import Warp
-    from mltriton.executor.memory import Segment
+    from mltriton.executor.segments import Segment
 
 NOBODY = -1  # in place of a warp's id, or of the number of barriers passed
 

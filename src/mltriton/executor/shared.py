@@ -20,8 +20,8 @@ import numpy as np
 
 from mltriton.executor.engine import Engine, Traffic, Transfer
 from mltriton.executor.faults import OutOfBounds, Unfinished, Uninitialised
-from mltriton.executor.memory import POISON
 from mltriton.executor.races import Access, History
+from mltriton.executor.segments import POISON
 from mltriton.executor.values import Array, decode, encode, memory_dtype
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import MemDescType, Type

@@ -10,7 +10,7 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.dialects import arith, scf, tt
-from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.errors import PassError
 from mltriton.ir.module import Module
 from mltriton.ir.parser import parse_module

@@ -7,7 +7,7 @@ import pytest
 
 from levels import check_levels
 from mltriton.dialects import ttg
-from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.frontend.function import LanguageFunction
 
 from .. import pointer_kernels as kernels

@@ -11,6 +11,6 @@ from mltriton.dialects.tt.blocks import *
 from mltriton.dialects.tt.compute import *
 from mltriton.dialects.tt.elementwise import *
 from mltriton.dialects.tt.functions import *
-from mltriton.dialects.tt.memory import *
+from mltriton.dialects.tt.pointers import *
 from mltriton.dialects.tt.program import *
 from mltriton.dialects.tt.shapes import *

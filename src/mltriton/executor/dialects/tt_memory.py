@@ -16,7 +16,7 @@ from mltriton.executor.blocks import TensorView
 from mltriton.executor.code import Handler, Table
 from mltriton.executor.dialects.arith import unsigned
 from mltriton.executor.machine import Warp
-from mltriton.executor.memory import Memory
+from mltriton.executor.segments import Memory
 from mltriton.executor.values import Array, choose, encode, is_block, rounder, scalar
 from mltriton.ir.operation import Value
 from mltriton.ir.types import FloatType, PointerType, TensorDescType, TensorType, Type, byte_width, element_type

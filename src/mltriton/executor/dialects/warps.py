@@ -14,7 +14,7 @@ from mltriton.dialects import ttg
 from mltriton.executor.code import Code, FlowTable, Frame, Run
 from mltriton.executor.dialects.tt_dot import Combine, combiner, reduced, scanned
 from mltriton.executor.machine import Warp
-from mltriton.executor.memory import POISON
+from mltriton.executor.segments import POISON
 from mltriton.executor.values import Array, decode, memory_dtype
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import element_type, shape_of

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from mltriton.analysis.block_io import invariant_offsets, parts
 from mltriton.analysis.registers import RegisterEstimate
 from mltriton.dialects import scf, tt, ttg
-from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.dialects.ttig import ADDRESS
 from mltriton.ir.attributes import IntegerAttr, integer_in
 from mltriton.ir.module import Module

@@ -17,7 +17,7 @@ from mltriton.analysis.block_io import OUTSIDE
 from mltriton.analysis.block_pointer_roots import origins
 from mltriton.analysis.effects import is_pure
 from mltriton.dialects import arith, scf, tt
-from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from mltriton.analysis.block_pointer_roots import Roots
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.scf_carried import keep_for, keep_if, keep_while, yield_also
-from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.errors import PassError
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of

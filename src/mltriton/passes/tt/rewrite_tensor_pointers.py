@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from mltriton.dialects import arith, tt, ttng
-from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.errors import PassError
 from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module

@@ -12,7 +12,7 @@ index arithmetic) is emitted once for each encoding that is asked of it.
 from __future__ import annotations
 
 from mltriton.dialects import tt, ttg
-from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.ir.attributes import IntegerAttr, StringAttr, string_in
 from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module

@@ -15,7 +15,7 @@ from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.workload import goes_along, is_multiplied
 from mltriton.dialects import scf, tt, ttg, ttng
 from mltriton.dialects.scf_flow import handed_from
-from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.reaching import reached
 from mltriton.ir.types import TensorType

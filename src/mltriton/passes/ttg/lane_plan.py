@@ -13,7 +13,7 @@ from typing import cast
 
 from mltriton.analysis.block_io import BlockAccess, BlockIOAnalysis
 from mltriton.dialects import scf, tt, ttg
-from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.errors import TargetError
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import MemDescType, TensorType, Type, block_of, byte_width

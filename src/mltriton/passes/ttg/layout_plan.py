@@ -18,7 +18,7 @@ from typing import cast
 from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.workload import Workload, analyse
 from mltriton.dialects import arith, scf, tt
-from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.ir.attributes import Attribute, DenseAttr
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from mltriton.dialects import scf, tt
-from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType
 from mltriton.layouts import tiling

@@ -24,7 +24,7 @@ from mltriton.analysis.aliasing import may_alias, orders_memory, through_other_p
 from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.dialects import arith, scf, tt, ttg
 from mltriton.dialects.scf_carried import carry_also, yield_also
-from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of

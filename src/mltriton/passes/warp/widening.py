@@ -16,7 +16,7 @@ from typing import Any, cast
 from mltriton.analysis.affine.motion import LoopAffine, Motion, dim_of, source_dim
 from mltriton.analysis.affine.polynomials import Polynomial
 from mltriton.dialects import arith, tt, ttg
-from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.ir.attributes import Attribute, DenseAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of

@@ -164,8 +164,7 @@ class Function(Instructions):
         keeps_parts: bool = False,
     ) -> None:
         super().__init__(module.declare, keeps_parts=keeps_parts)
-        self.module = module
-        self.name = name
+        self.module, self.name = module, name
         names = [parameter.split()[-1] for parameter, _ in parameters]
         self.parameters = [Value(type_, f"%{name}") for name, (_, type_) in zip(names, parameters, strict=True)]
         attributes = [" ".join(parameter.split()[:-1]) for parameter, _ in parameters]

@@ -19,7 +19,7 @@ from mltriton.layouts.encodings import DotOperandEncoding
 from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.nvidia import NvidiaMmaEncoding
 from mltriton.records import NamedTuple
-from mltriton.targets.llvm.emit.memory import in_memory, to_memory
+from mltriton.targets.llvm.emit.booleans import in_memory, to_memory
 from mltriton.targets.llvm.types import I32, Type, Value, constant, vector
 from mltriton.targets.nvidia.assembly import ptx
 from mltriton.targets.nvidia.calls import from_integer

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import gcd
 from typing import Any
 
-from mltriton.dialects.tt.memory import is_block_pointer
+from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.errors import BackendError
 from mltriton.ir.operation import Operation
 from mltriton.ir.operation import Value as IRValue
@@ -21,7 +21,7 @@ from mltriton.layouts.linear import LinearLayout
 from mltriton.targets.llvm.emit import context
 from mltriton.targets.llvm.types import I32, Type, Value, constant, vector
 from mltriton.targets.llvm.writer import Function, Module
-from mltriton.targets.simt.affine import Affine
+from mltriton.targets.simt.constant_offsets import Affine
 from mltriton.targets.simt.lanes import (
     BlockPointer,
     Emitted,

@@ -12,7 +12,7 @@ from typing import cast
 
 from mltriton.dialects import tt, ttg
 from mltriton.ir.types import TensorType, byte_width
-from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
+from mltriton.targets.llvm.emit.booleans import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I32, Value, constant, vector
 from mltriton.targets.simt import accesses
 from mltriton.targets.simt.context import Emitter, Rules, coordinates

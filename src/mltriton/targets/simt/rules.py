@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mltriton.targets.simt import atomics, control, debug, elements, gather, memory, reduce, shapes, shared
+from mltriton.targets.simt import atomics, control, debug, elements, gather, global_memory, reduce, shapes, shared
 from mltriton.targets.simt.context import Rules
 
 # Rules that see whole blocks.
 RULES: Rules = {
     **control.RULES,
     **shapes.RULES,
-    **memory.RULES,
+    **global_memory.RULES,
     **reduce.RULES,
     **shared.RULES,
     **atomics.RULES,

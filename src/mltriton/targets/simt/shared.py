@@ -19,12 +19,12 @@ from mltriton.ir.operation import Operation
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import MemDescType, TensorType, byte_width
 from mltriton.layouts.base import SharedEncoding
-from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
+from mltriton.targets.llvm.emit.booleans import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I32, Value, constant, vector
 from mltriton.targets.llvm.writer import WORKGROUP_ALIGNMENT, Module
 from mltriton.targets.registry import num_warps_of
 from mltriton.targets.simt import accesses, swizzles
-from mltriton.targets.simt.affine import Affine
+from mltriton.targets.simt.constant_offsets import Affine
 from mltriton.targets.simt.context import Emitter, Rules, coordinates
 from mltriton.targets.simt.lanes import Emitted, SharedBlock, Swizzle, element_name, layout_of
 from mltriton.targets.simt.machine import Machine

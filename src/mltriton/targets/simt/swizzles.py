@@ -14,7 +14,7 @@ from mltriton.layouts.base import SharedEncoding
 from mltriton.layouts.linear import LinearLayout
 from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import I32, Type, Value, constant
-from mltriton.targets.simt.affine import HIGHEST
+from mltriton.targets.simt.constant_offsets import HIGHEST
 from mltriton.targets.simt.context import Emitter, coordinates
 from mltriton.targets.simt.lanes import Swizzle
 from mltriton.targets.simt.moves import linear

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from mltriton.tools.migrate.classify.affine import AffineForms
 from mltriton.tools.migrate.classify.bounds import Bounds
+from mltriton.tools.migrate.classify.decomposition import AffineForms
 from mltriton.tools.migrate.classify.pointers import Pointers
 from mltriton.tools.migrate.read.parse import Source
 from mltriton.tools.migrate.read.sizes import Sizes

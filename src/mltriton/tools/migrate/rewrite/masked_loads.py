@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from mltriton.tools.migrate.classify.affine import (
+from mltriton.tools.migrate.classify.bounds import Bounds
+from mltriton.tools.migrate.classify.choice import SMALL, unaligned
+from mltriton.tools.migrate.classify.decomposition import (
     LINE,
     Affine,
     AffineForms,
@@ -21,8 +23,6 @@ from mltriton.tools.migrate.classify.affine import (
     spread,
     written,
 )
-from mltriton.tools.migrate.classify.bounds import Bounds
-from mltriton.tools.migrate.classify.choice import SMALL, unaligned
 from mltriton.tools.migrate.classify.pointers import Pointers
 from mltriton.tools.migrate.classify.rows import Rows
 from mltriton.tools.migrate.read.parse import Source

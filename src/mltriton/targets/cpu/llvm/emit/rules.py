@@ -8,7 +8,7 @@ from typing import Any
 from mltriton.dialects import tile as tiles
 from mltriton.dialects import tt
 from mltriton.ir.operation import Operation
-from mltriton.targets.cpu.llvm.emit import avx512, functions, memory, tile
+from mltriton.targets.cpu.llvm.emit import avx512, chunk_accesses, functions, tile
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rule, Rules
 from mltriton.targets.llvm.emit import arith, casts, control, floats
 
@@ -29,7 +29,7 @@ RULES: Rules = {
     **casts.RULES,
     **avx512.RULES,
     **control.RULES,
-    **memory.RULES,
+    **chunk_accesses.RULES,
     **tile.RULES,
     **dict.fromkeys((tt.Reduce, tt.Scan), _later("reduce")),
     **dict.fromkeys((tt.AtomicRMW, tt.AtomicCAS), _later("atomics")),

@@ -26,9 +26,9 @@ from mltriton.targets.xe.llvm.emit.context import XeEmitter
 from mltriton.targets.xe.llvm.lanes import form_of
 from mltriton.targets.xe.llvm.machine import XeMachine
 from mltriton.targets.xe.llvm.simd import moves
-from mltriton.targets.xe.llvm.simd.affine import VectorAffine
 from mltriton.targets.xe.llvm.simd.intrinsics import AS_USUAL, LANES, Caching, joined, read, same_bits, write
 from mltriton.targets.xe.llvm.simd.rows import Rows, form_of_rows, holds_rows, rows_of
+from mltriton.targets.xe.llvm.simd.vector_offsets import VectorAffine
 from mltriton.targets.xe.llvm.surfaces import Legality
 
 # What a load or a store asks of a cache -> the code in a message.

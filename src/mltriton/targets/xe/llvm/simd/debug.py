@@ -21,8 +21,8 @@ from mltriton.targets.simt.debug import first_element, first_registers, print_li
 from mltriton.targets.simt.lanes import layout_of
 from mltriton.targets.xe.llvm.simd import intrinsics
 from mltriton.targets.xe.llvm.simd.context import WarpEmitter
+from mltriton.targets.xe.llvm.simd.global_memory import FIRST
 from mltriton.targets.xe.llvm.simd.intrinsics import ATOMICS, LANES, read
-from mltriton.targets.xe.llvm.simd.memory import FIRST
 from mltriton.targets.xe.llvm.simd.moves import pick
 
 _RECORDED = 8  # bytes of each number of a record

@@ -10,7 +10,7 @@ from mltriton.targets.xe.llvm.simd import (
     dot,
     elements,
     gather,
-    memory,
+    global_memory,
     reduce,
     shapes,
     shared,
@@ -21,7 +21,7 @@ from mltriton.targets.xe.llvm.simd import (
 RULES: Rules = {
     **control.RULES,
     **shapes.RULES,
-    **memory.RULES,
+    **global_memory.RULES,
     **reduce.RULES,
     **dot.RULES,
     **shared.RULES,

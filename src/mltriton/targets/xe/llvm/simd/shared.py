@@ -15,7 +15,7 @@ from mltriton.ir.module import Module as IRModule
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import MemDescType, TensorType, byte_width
 from mltriton.records import NamedTuple
-from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
+from mltriton.targets.llvm.emit.booleans import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I32, Type, Value, constant, vector
 from mltriton.targets.simt import shared
 from mltriton.targets.simt.context import Rules

@@ -1,4 +1,4 @@
-"""Integers and addresses of a warp as a root and a constant: of one lane's (`..affine`), with vectors beside scalars.
+"""Integers and addresses of a warp as a root and a constant: those of one lane, with vectors beside scalars.
 
 Level: `llvm`. A scalar is the same in all lanes; where it meets a vector it is put into every lane. Addresses are
 integers: of 64 bits in global memory, of 32 bits in the memory that warps share.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import gcd
 
 from mltriton.targets.llvm.types import Type, Value, constant
-from mltriton.targets.simt.affine import Affine
+from mltriton.targets.simt.constant_offsets import Affine
 
 
 class VectorAffine(Affine):

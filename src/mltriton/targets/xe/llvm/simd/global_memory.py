@@ -1,6 +1,6 @@
 """Loads and stores of a SIMD kernel: through pointers and block pointers, of scalars and of blocks.
 
-Level: intrinsic -> llvm. Guarantees: those of a lane's program (`emit/memory.py`).
+Level: intrinsic -> llvm. Guarantees: those of a lane's program (`simt/global_memory.py`).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from mltriton.ir.floats import float_to_bits
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import FloatType, TensorDescType, TensorType, block_of, byte_width, element_type
 from mltriton.ir.types import Type as IRType
-from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
+from mltriton.targets.llvm.emit.booleans import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import Value, constant, integers
-from mltriton.targets.simt import memory
+from mltriton.targets.simt import global_memory
 from mltriton.targets.simt.context import Rule, Rules
 from mltriton.targets.simt.lanes import BlockPointer, Emitted, Lanes
 from mltriton.targets.xe.block_limits import Access
 from mltriton.targets.xe.llvm.block_io import message_of
-from mltriton.targets.xe.llvm.emit.memory import filled
+from mltriton.targets.xe.llvm.emit.block_accesses import filled
 from mltriton.targets.xe.llvm.matrices import matrix_of
 from mltriton.targets.xe.llvm.simd import accesses, block_io
 from mltriton.targets.xe.llvm.simd.blocks import addresses, inside
@@ -163,12 +163,12 @@ def _described(rule: Rule) -> Rule:
     return make
 
 
-_BLOCKS = memory.rules(load_block, store_block)
+_BLOCKS = global_memory.rules(load_block, store_block)
 RULES: Rules = {
     **_BLOCKS,
     tt.MakeTensorPtr: _described(_BLOCKS[tt.MakeTensorPtr]),
     tt.MakeTensorDesc: _described(_BLOCKS[tt.MakeTensorDesc]),
-    tt.Load: memory.hinted(_load),
-    tt.Store: memory.hinted(_store),
+    tt.Load: global_memory.hinted(_load),
+    tt.Store: global_memory.hinted(_store),
     ttig.Prefetch: _prefetch,
 }

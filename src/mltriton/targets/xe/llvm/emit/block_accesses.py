@@ -1,4 +1,4 @@
-"""Accesses to blocks by 2D block accesses, where Xe has them; all others are those of every GPU (`simt/memory.py`).
+"""Accesses to blocks by 2D block accesses, where Xe has them; all others are those of every GPU.
 
 Level: intrinsic -> llvm.
 """
@@ -11,7 +11,7 @@ from typing import cast
 from mltriton.dialects import tt, ttig
 from mltriton.ir.types import TensorType, block_of, byte_width
 from mltriton.targets.llvm.types import I1, Value
-from mltriton.targets.simt import memory
+from mltriton.targets.simt import global_memory
 from mltriton.targets.simt.blocks import inside
 from mltriton.targets.simt.context import Rules
 from mltriton.targets.simt.lanes import BlockPointer, Emitted, Lanes
@@ -27,12 +27,12 @@ def load_block(
     """A block by block accesses, or lane by lane."""
     block = cast(TensorType, op.result.type)
     message = block_io.message_of(e.device, block, pointer, Access.LOAD)
-    outside = memory.padding_of(block.element, padding)
+    outside = global_memory.padding_of(block.element, padding)
     if message is not None:
         matrix = matrix_of(e, op, pointer, byte_width(block.element), checked)
         loaded = block_io.load(e, block, matrix, message, fast=e.legality.of(op, message.transposed))
         return loaded if outside.literal == 0 else filled(e, loaded, inside(e, block, pointer, checked), outside)
-    return memory.load_block(e, op, pointer, checked, padding)
+    return global_memory.load_block(e, op, pointer, checked, padding)
 
 
 def filled(e: XeEmitter, loaded: Lanes, masks: Sequence[Value] | None, outside: Value) -> Lanes:
@@ -58,7 +58,7 @@ def store_block(e: XeEmitter, op: tt.Store | tt.DescriptorStore, pointer: BlockP
         fast = e.legality.of(op, message.transposed)
         block_io.store(e, block, matrix, e.lanes(op.value), message, fast=fast)
         return
-    memory.store_block(e, op, pointer, checked)
+    global_memory.store_block(e, op, pointer, checked)
 
 
 def _prefetch(e: XeEmitter, op: ttig.Prefetch) -> None:
@@ -73,4 +73,4 @@ def _prefetch(e: XeEmitter, op: ttig.Prefetch) -> None:
         block_io.prefetch(e, block, matrix, message)
 
 
-RULES: Rules = {**memory.rules(load_block, store_block), ttig.Prefetch: _prefetch}
+RULES: Rules = {**global_memory.rules(load_block, store_block), ttig.Prefetch: _prefetch}

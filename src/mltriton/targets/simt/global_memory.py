@@ -14,7 +14,7 @@ from mltriton.ir.floats import float_to_bits
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import FloatType, TensorType, element_type
 from mltriton.ir.types import Type as IRType
-from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
+from mltriton.targets.llvm.emit.booleans import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import Value, constant, vector
 from mltriton.targets.simt import accesses
 from mltriton.targets.simt.blocks import addresses, inside

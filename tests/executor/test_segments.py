@@ -10,7 +10,7 @@ import pytest
 from mltriton.errors import ArgumentError, GridError
 from mltriton.executor import Options, from_bfloat16, to_bfloat16
 from mltriton.executor.faults import Misaligned, OutOfBounds, ReadOnly
-from mltriton.executor.memory import Memory
+from mltriton.executor.segments import Memory
 
 
 def copy(size: int, type: str = "f32", offset: str = "i32", mask: str = "") -> str:

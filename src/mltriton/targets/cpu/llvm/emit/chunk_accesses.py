@@ -10,7 +10,7 @@ from mltriton.dialects import tile, tt
 from mltriton.errors import BackendError
 from mltriton.ir.operation import Value as IRValue
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules
-from mltriton.targets.llvm.emit.memory import from_memory, in_memory, to_memory
+from mltriton.targets.llvm.emit.booleans import from_memory, in_memory, to_memory
 from mltriton.targets.llvm.types import I1, I8, I32, VOID, Type, Value, constant
 
 NONTEMPORAL = ", !nontemporal !0"

@@ -6,7 +6,7 @@ import pytest
 
 from mltriton.targets.llvm.types import VOID, constant, vector
 from mltriton.targets.llvm.writer import Module
-from mltriton.targets.simt.affine import Affine
+from mltriton.targets.simt.constant_offsets import Affine
 
 I8 = vector("i8", 1)
 NUMBERS = range(-128, 128)
