@@ -258,6 +258,6 @@ EMITTERS = [
         "return self._sum(x.root, x.constant - y.constant, a.type)",
         "return self._sum(x.root, x.constant + y.constant, a.type)",
         "a constant is added that should be taken away",
-        "targets/xe/test_affine.py",
+        "targets/xe/test_constant_offsets.py",
     ),
 ]
