@@ -417,6 +417,13 @@ MEMORY = [
         f"{LOOPS} -kwas_stored",
     ),
     Mutation(
+        "passes/intrinsic/tile_loops/loop_nests.py",
+        "return all(coordinates == member.coordinates for coordinates in _overwritten(member, footprint))",
+        "return True",
+        "a chunk is overwritten that a later one of the row is still to read",
+        "passes/intrinsic/test_overwritten_blocks.py filecheck/form-nests-overwriting.mlir",
+    ),
+    Mutation(
         "passes/intrinsic/tile_loops/lowering.py",
         "if any(member.store is not None and may_alias(op, member.store) for member in self.nest.members):\n"
         "            return True",

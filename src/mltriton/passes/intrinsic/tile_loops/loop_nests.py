@@ -115,18 +115,15 @@ class LoopNest:
         return not any(may_alias(load, store) for store in stores for load, _ in footprint.loads)
 
     def _touches_own_row(self, member: Member) -> bool:
-        """What the new member overwrites is not read in other rows by those before it."""
-        store, own = member.store, member.coordinates
+        """What the new member overwrites is read and written by those before it in the same row only."""
+        store, own = member.store, member.coordinates[:-1]
         for other, footprint in zip(self.members, self.prints, strict=True):
             if store is not None:
                 if any(may_alias(load, store) and not same_elements(load, store) for load, _ in footprint.loads):
                     return False
                 if other.store is not None and may_alias(other.store, store) and not same_elements(other.store, store):
                     return False
-            if member.target is not None and any(
-                value is member.target.owner and coordinates[: len(own) - 1] != own[:-1]
-                for value, coordinates in footprint.leaves
-            ):
+            if any(coordinates[: len(own)] != own for coordinates in _overwritten(member, footprint)):
                 return False
         return True
 
@@ -163,7 +160,8 @@ class LoopNest:
                 level = max(level, self.levels[producer] + (0 if forwarded else 1))
         for before, other, read in zip(self.levels, self.members, self.prints, strict=True):
             if self._must_follow(member, other, read):
-                level = max(level, before + (0 if self._same_loop(member, other) else 1))
+                shared = self._same_loop(member, other) and self._reads_own_chunk(member, read)
+                level = max(level, before + (0 if shared else 1))
         return level
 
     def _forwards(self, producer: int, member: Member, coordinates: Coordinates) -> bool:
@@ -176,14 +174,22 @@ class LoopNest:
         return a.inner == b.inner and a.scalars_only == b.scalars_only
 
     def _must_follow(self, member: Member, other: Member, footprint: Footprint) -> bool:
-        """Whether a member must not run before another one on the same row."""
+        """Whether a member must not run before another one, which reads `footprint`, on the same row."""
         if member.is_effect and other.is_effect:
             return True
-        if member.target is not None:
-            return any(value is member.target.owner for value, _ in footprint.leaves)
-        store = member.store
-        if store is None:
-            return False
-        if other.store is not None and may_alias(other.store, store):
+        if member.store is not None and other.store is not None and may_alias(other.store, member.store):
             return True
-        return any(may_alias(load, store) for load, _ in footprint.loads)
+        return bool(_overwritten(member, footprint))
+
+    def _reads_own_chunk(self, member: Member, footprint: Footprint) -> bool:
+        """Whether what a member overwrites at a chunk is read at no other one. A loop reads all of a chunk before it
+        writes there, but it comes to other chunks later.
+        """
+        return all(coordinates == member.coordinates for coordinates in _overwritten(member, footprint))
+
+
+def _overwritten(member: Member, footprint: Footprint) -> list[Coordinates]:
+    """The elements that are read of what a member overwrites: of its tile, or of the memory that it stores to."""
+    target, store = member.target, member.store
+    found = [at for value, at in footprint.leaves if target is not None and value is target.owner]
+    return found + [at for load, at in footprint.loads if store is not None and may_alias(load, store)]
