@@ -404,8 +404,8 @@ MEMORY = [
     ),
     Mutation(
         "passes/intrinsic/tile_loops/addressing.py",
-        "product(*(sorted({0, extent - 1}) for extent in shape_of(mask.type)))",
-        "product(*([0] for extent in shape_of(mask.type)))",
+        "product(*(sorted({0, extent - 1}) for extent in shape_of(block.type)))",
+        "product(*([0] for extent in shape_of(block.type)))",
         "only the first corner of a mask is looked at",
         f"{LOOPS} -kend_early",
     ),

@@ -1,13 +1,15 @@
-"""A copy of an operand that is read in place inside its masks has no version for inside its masks."""
+"""Versions without masks: where all elements lie inside them, and none in what runs where that does not hold."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.dialects import scf, tile
 from mltriton.ir.operation import Operation, Value
+from processors import RUNNABLE
 
 
 @triton.jit
@@ -36,3 +38,20 @@ def test_a_copy_is_made_outside_the_masks_only(left: int) -> None:
     assert any(isinstance(op, tile.Load) and op.mask is not None for op in module.walk())
     assert any(isinstance(op, scf.If) and op.results for op in module.walk())
     assert not refuted_again(module, frozenset())
+
+
+@triton.jit
+def masked(x, y, dtype: tl.constexpr, LESS: tl.constexpr, BOUND: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    numbers = i.to(dtype) - LESS
+    tl.store(y + i, tl.load(x + i), mask=numbers > BOUND)
+    tl.store(y + BLOCK + i, tl.load(x + i), mask=numbers <= BOUND)
+
+
+@pytest.mark.parametrize("target", RUNNABLE)
+@pytest.mark.parametrize(("dtype", "less", "bound"), [("uint8", 6, 7), ("int8", -100, 100), ("uint32", 6, 7)])
+def test_masks_that_hold_at_both_ends_only(target: str, dtype: str, less: int, bound: int) -> None:
+    x, y = np.arange(32, dtype=np.int32), np.full((2, 32), 99, np.int32)
+    masked[(1,)](x, y, getattr(tl, dtype), less, bound, 32, target=target)
+    numbers = (x - less).astype(dtype)
+    np.testing.assert_array_equal(y, [np.where(numbers > bound, x, 99), np.where(numbers <= bound, x, 99)])

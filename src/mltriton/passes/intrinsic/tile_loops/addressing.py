@@ -10,10 +10,11 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, cast
 
+from mltriton.analysis.axis_rules import is_natural
 from mltriton.dialects import arith, tile, tt, ttg
 from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, Type, shape_of
+from mltriton.ir.types import I1, I32, I64, IntegerType, PointerType, TensorType, Type, shape_of
 from mltriton.passes.intrinsic.tile_loops import accesses
 from mltriton.passes.intrinsic.tile_loops.combine import combine
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
@@ -191,15 +192,16 @@ def holds_everywhere(low: Lowering, mask: Value) -> list[Value]:
     if isinstance(op, arith.Constant) and isinstance(op.value, DenseAttr) and op.value.is_splat and op.value.splat:
         return []
     if isinstance(op, arith.CmpI) and op.predicate not in ("eq", "ne"):
-        for operand in op.operands:
-            if not _is_affine(low.e, operand):
-                raise NotProvable
-        return _at_corners(low.e, mask)
+        if not all(_is_affine(low.e, operand) for operand in op.operands):
+            raise NotProvable
+        return _at_corners(low.e, mask) + (_no_negatives(low.e, op) if op.predicate.startswith("u") else [])
     raise NotProvable
 
 
 def _is_affine(e: Evaluator, value: Value) -> bool:
-    """Whether a block of integers grows evenly along every dimension."""
+    """Whether a block of integers grows evenly along every dimension. Narrow ones may wrap on the way, and those that
+    grow by too much do: others are indices, which do not.
+    """
     shape = shape_of(value.type)
     depth = e.emitter.level
     for dim, extent in enumerate(shape):
@@ -208,15 +210,30 @@ def _is_affine(e: Evaluator, value: Value) -> bool:
             form = e.at(value, index, extent)
             if not isinstance(form, Affine):
                 return False
-            if isinstance(form.stride, Value) and e.emitter.depth[form.stride] > depth:
+            width = cast(IntegerType, form.type).width
+            if isinstance(form.stride, Value):
+                if e.emitter.depth[form.stride] > depth or width < I32.width:
+                    return False
+            elif form.stride and (width < I32.width or abs(form.stride) * extent >= 1 << width - 1):
                 return False
     return True
 
 
 def _at_corners(e: Evaluator, mask: Value) -> list[Value]:
     """A comparison of evenly growing numbers holds everywhere if it holds at the corners."""
-    corners = product(*(sorted({0, extent - 1}) for extent in shape_of(mask.type)))
-    return [e.arithmetic.scalar(e.at(mask, tuple(map(constant_index, corner)), 1)) for corner in corners]
+    return [e.arithmetic.scalar(e.at(mask, corner, 1)) for corner in _corners(mask)]
+
+
+def _no_negatives(e: Evaluator, op: arith.CmpI) -> list[Value]:
+    """The order of numbers without sign is that of evenly growing ones where none is negative."""
+    unknown = [operand for operand in op.operands if not is_natural(operand, e.naturals)]
+    numbers = [cast(Affine, e.at(operand, corner, 1)) for operand in unknown for corner in _corners(operand)]
+    return [e.arithmetic.scalar(accesses.compare(e, "sge", n, Affine(n.type, None, 0, 0), 1)) for n in numbers]
+
+
+def _corners(block: Value) -> list[Index]:
+    corners = product(*(sorted({0, extent - 1}) for extent in shape_of(block.type)))
+    return [tuple(map(constant_index, corner)) for corner in corners]
 
 
 def conjunction(e: Evaluator, conditions: list[Value]) -> Value | None:
