@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.compiler import compile
@@ -32,6 +34,13 @@ def scattered(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i, i < n, other=0)
     tl.store(y_ptr + (i + tl.max(x, 0)), x, i < n)
+
+
+@triton.jit
+def chosen(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, i < n, other=0.0)
+    tl.store(y_ptr + i, x, mask=x * 2 > tl.max(x, 0))
 
 
 def loops_of(kernel: LanguageFunction, **types: str) -> list[Operation]:
@@ -71,3 +80,12 @@ def test_an_address_that_the_row_computes_is_not_known_before() -> None:
     loops = loops_of(scattered, x_ptr="*i32:16", y_ptr="*i32:16")
     assert len(loops) == 4
     assert not any(prefetches(loop) for loop in loops)
+
+
+def test_a_mask_that_the_row_computes_is_none_of_the_address() -> None:
+    loops = loops_of(chosen)
+    assert sum(stores(loop) for loop in loops) > 0
+    assert sum(len(prefetches(loop)) for loop in loops) > 0
+    x, y = np.arange(BLOCK, dtype=np.float32), np.zeros(BLOCK, np.float32)
+    chosen[(1,)](x, y, BLOCK, BLOCK=BLOCK, target="cpu")
+    np.testing.assert_array_equal(y, np.where(x * 2 > BLOCK - 1, x, 0))

@@ -36,7 +36,7 @@ class PrefetchStore(Member):
         return []
 
     def evaluate(self, e: Evaluator, index: Index, lanes: int) -> list[Form]:
-        return [accesses.access_at(e, self.op, index, lanes).address]
+        return [accesses.address_at(e, self.op, index, lanes)]
 
     def commit(
         self, e: Evaluator, index: Index, lanes: int, forms: list[Form], old: Accumulators | None
