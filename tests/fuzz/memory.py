@@ -74,6 +74,15 @@ def _update(w: Writer) -> None:
     w.body.emit("tl.debug_barrier()")
 
 
+def _weigh(w: Writer) -> None:
+    """A block in place, and a number that other elements give as they were."""
+    at = _pointers(w)
+    old = w.body.add(f"tl.load({at})", (_size(w),), "int32")
+    w.body.add(f"tl.sum(tl.flip({old.name}, 0) * i, 0)", (), "int32")
+    w.body.emit(f"tl.store({at}, {old.name} * 2 + 1)")
+    w.body.emit("tl.debug_barrier()")
+
+
 def _scalar(w: Writer) -> None:
     """One element, read and written."""
     pointer = w.rng.choice(["p0", "p1", "q0", "q1"])
@@ -119,6 +128,7 @@ STEPS: dict[Callable[[Writer], None], int] = {
     _load: 6,
     _store: 4,
     _update: 2,
+    _weigh: 1,
     _scalar: 1,
     _compute: 3,
     _sum: 1,

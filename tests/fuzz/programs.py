@@ -214,12 +214,25 @@ class Writer:
             mixed = b.rng.choice([f"{old.name} + {text}", f"{text} - {old.name}", f"tl.maximum({old.name}, {text})"])
             b.emit(f"{old.name} = {clamped(mixed, old.bound, old.dtype)}")
 
+    def turn(self) -> None:
+        """Other elements of a value that exists are needed where it changes."""
+        b = self.body
+        old = b.pick(lambda var: len(var.shape) > 0 and var.name.startswith("v") and not var.is_float)
+        if old is None:
+            return
+        axis = b.rng.randrange(len(old.shape))
+        into = b.pick(lambda var: var.shape == old.shape and var.name.startswith("v") and not var.is_float) or old
+        b.emit(f"{into.name} = ({into.name} ^ tl.flip({old.name}, {axis})).to({tl(into.dtype)})")
+        b.emit(f"{old.name} = ({old.name} * 3 + 1).to({tl(old.dtype)})")
+
     def inside(self) -> None:
         """What a region does."""
         deep = self.body.indent > 3
         self.steps(self.rng.randint(1, 3), STEPS if deep else {**STEPS, **NESTED})
         for _ in range(self.rng.randint(1, 2)):
             self.reassign()
+        if self.rng.random() < 0.2:
+            self.turn()
         if self.rng.random() < 0.15:
             var = self.body.pick(lambda var: var.name.startswith("v"))
             if var is not None:
