@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from mltriton.analysis.distinct_elements import Distinct, distinct_elements
 from mltriton.dialects import arith, gpu, scf, tt, ttg, ttng
 from mltriton.dialects.scf_flow import handed_from
 from mltriton.ir.attributes import IntegerAttr
@@ -88,14 +89,19 @@ def pointee(pointer: Value) -> Type:
 
 
 def same_elements(a: Operation, b: Operation) -> bool:
-    """Whether two accesses touch the same element for the same index, if their parameters are the same array."""
+    """Whether two accesses touch the same element for the same index and no other one, if their parameters are the same
+    array. Of different parameters it is taken for granted that no index shares its element unless all surely do.
+    """
     if isinstance(a, tt.VolatileAsm) or isinstance(b, tt.VolatileAsm):
         return False
     if isinstance(a, SHARED) or isinstance(b, SHARED):
         return isinstance(a, SHARED) and isinstance(b, SHARED) and is_same_window(a.memory, b.memory)
+    is_other, distinct = through_other_parameter(a, b), distinct_elements(pointer_of(b))
+    if distinct is Distinct.NO or (distinct is Distinct.UNKNOWN and not is_other):
+        return False
     if _same_indices(a, b) and offsets_of(pointer_of(a)) == offsets_of(pointer_of(b)):
         return True
-    return through_other_parameter(a, b) and _shape_of(a) == _shape_of(b) and _varying(a) == _varying(b)
+    return is_other and _shape_of(a) == _shape_of(b) and _varying(a) == _varying(b)
 
 
 def _same_indices(a: Operation, b: Operation) -> bool:

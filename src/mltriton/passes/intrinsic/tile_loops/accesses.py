@@ -157,7 +157,20 @@ def load_at(e: Evaluator, op: tt.Load | tt.DescriptorLoad, index: Index, lanes: 
         other = e.at(op.other, index, lanes)
     elif _pads_nan(e, op) and isinstance(element, FloatType):
         other = Uniform(e.emitter.number(float("nan"), element))
+    if access.mask is None and is_uniform(access.address) and not lasting(op):
+        return _read_once(e, op, access.address, element)
     return read(e, access.address, access.mask, other, element, lanes, lasting(op))
+
+
+def _read_once(e: Evaluator, op: tt.Load | tt.DescriptorLoad, address: Form, element: Type) -> Form:
+    """The one element that all chunks of a step have at the same address: it is loaded for the first of them, so that
+    what is computed from it is written once, too. A load happens at one time, so what is stored after it is not meant.
+    """
+    memo = e.emitter.scopes[-1].memo
+    found = memo.get((op, address))
+    if found is None:
+        found = memo[op, address] = read(e, address, None, None, element, 1)
+    return found
 
 
 def lasting(op: Operation) -> Mapping[str, Attribute]:

@@ -131,7 +131,7 @@ class _Row:
         elif isinstance(op, arith.CmpI):
             forms = [self.e.at(operand, index, self.length) for operand in op.operands]
             yield self._of_comparison(op.predicate, *forms)
-        elif not (isinstance(op, arith.Constant) and isinstance(op.value, DenseAttr) and op.value.splat):
+        elif not (isinstance(op, arith.Constant) and isinstance(op.value, DenseAttr) and all(op.value.values)):
             raise _NoEnd
 
     def _of_block(self, op: Operation, checked: tuple[int, ...], index: Index) -> Iterator[Value]:
