@@ -331,7 +331,10 @@ def migrate(
     check: Annotated[bool, typer.Option("--check", help="Exit with 1 when something is left to migrate.")] = False,
     to: Annotated[str, typer.Option("--to", help="auto, descriptor or pointer.")] = "auto",
     target: Annotated[str, typer.Option("--target", help="Whose descriptors: xe, nvidia or any.")] = "xe",
-    report: Annotated[Path | None, typer.Option("--report", metavar="FILE.md|.json|.html")] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE.md|.json|.html", help="Write old and new side by side, with notes."),
+    ] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Run old and new kernels and compare every byte.")] = False,
     signature: Annotated[str | None, typer.Option("--signature", "-s", help="For --verify, as in compile.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show every note with its details.")] = False,

@@ -35,6 +35,11 @@ def runtime_shape(out, x):
     tl.zeros((n,), tl.float32)
 
 
+def list_grows(out, x):
+    items = []
+    items.append(tl.load(x))
+
+
 def loop_changes_type(out, x):
     acc = tl.zeros((8,), tl.int32)
     for _ in range(4):
@@ -135,7 +140,8 @@ CASES = [
     (no_broadcast, errors.ShapeMismatchError, "tl.arange(0, 8) + tl.arange(0, 4))"),
     (no_power_of_two, errors.PowerOfTwoError, "tl.arange(0, 12), 1)"),
     (block_too_large, errors.PowerOfTwoError, "tl.zeros((2048, 1024), tl.float32)"),
-    (runtime_shape, (errors.ConstexprError, errors.PowerOfTwoError), "tl.zeros((n,), tl.float32)"),
+    (runtime_shape, errors.ConstexprError, "tl.zeros((n,), tl.float32)"),
+    (list_grows, errors.NameNotFoundError, "items.append(tl.load(x))"),
     (loop_changes_type, errors.LoopCarriedTypeError, "acc += tl.load(x + tl.arange(0, 8)).to(tl.float32)"),
     (unknown_name, errors.NameNotFoundError, "undefned)"),
     (unknown_builtin, errors.NameNotFoundError, "tl.lod(x))"),

@@ -222,6 +222,8 @@ def attribute(frame: Frame, node: ast.Attribute) -> Any:
         if node.attr == "value" and isinstance(owner, dtype):  # A dtype handed to a function, which upstream wraps.
             return owner
         hint = did_you_mean(node.attr, known_attributes(owner))
+        if isinstance(owner, tuple) and hasattr(list, node.attr):
+            hint = "lists are tuples in a kernel: make a new one, `items = (*items, item)`"
         raise frame.error(
             NameNotFoundError, node, f"{describe(wrap(owner))} has no attribute {node.attr}", hint=hint
         ) from None

@@ -161,7 +161,7 @@ def reshape(input: object, *shape: Any, can_reorder: bool = False) -> tensor:
 
 def _inferred(sizes: tuple[Any, ...], value: tensor) -> tuple[Any, ...]:
     """-1 for one size stands for what is left."""
-    if sizes.count(-1) != 1:
+    if any(isinstance(size, tensor) for size in sizes) or sizes.count(-1) != 1:
         return sizes
     known = math.prod(size for size in sizes if size != -1)
     return tuple(value.numel.value // known if size == -1 else size for size in sizes)

@@ -13,7 +13,7 @@ from enum import IntEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from mltriton.errors import NameNotFoundError, PowerOfTwoError, TypeMismatchError
+from mltriton.errors import ConstexprError, NameNotFoundError, PowerOfTwoError, TypeMismatchError
 from mltriton.language.constants import unwrap
 
 if TYPE_CHECKING:
@@ -320,7 +320,7 @@ def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
     sizes = tuple(cast("Sequence[int]", plain))
     for i, size in enumerate(sizes):
         if not isinstance(size, int) or isinstance(size, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise PowerOfTwoError(
+            raise ConstexprError(
                 f"dimension {i} of a block's shape must be known when compiling",
                 expected="an int or a tl.constexpr",
                 found=str(size),

@@ -85,7 +85,8 @@ def _line(row: Row) -> str:
 def _choose(names: Sequence[str], directory: Path) -> Iterator[Path]:
     found = {path.stem: path for path in sorted(directory.glob("*.py"))}
     if not found:
-        raise OptionError(f"no benchmarks in {directory}", hint="run it where the benchmarks lie, or give --directory")
+        hint = "benchmarks come with mltriton's source tree, not with the package: run it there, or give --directory"
+        raise OptionError(f"no benchmarks in {directory}", hint=hint)
     for name in names or found:
         if name not in found:
             raise OptionError("unknown benchmark", expected=", ".join(found), found=name)

@@ -52,7 +52,8 @@ def summary(files: Sequence[FileResult]) -> str:
     """All files in one line."""
     counts = total(one.result for one in files if one.result is not None)
     text = (
-        f"{len(files)} files, {counts['sites']} call sites: {counts['descriptor']} to descriptors, "
+        f"{_counted(len(files), 'file')}, {_counted(counts['sites'], 'call site')}: "
+        f"{counts['descriptor']} to descriptors, "
         f"{counts['pointer']} to masked pointers, {counts['unresolved']} left."
     )
     proofs = [proof for one in files for proof in one.proofs]
@@ -65,6 +66,10 @@ def summary(files: Sequence[FileResult]) -> str:
             f"{len(proofs) - proven - partly - differ} not runnable."
         )
     return text
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def changes_made(result: Result) -> str:
