@@ -15,8 +15,21 @@
 // CHECK: tile.nest loops(0) {
 
 #d = #ttg.blocked<{sizePerWarp = [8, 64], warpsPerCTA = [1, 1], order = [1, 0]}>
+#columns = #ttg.slice<{dim = 0, parent = #d}>
+#rows = #ttg.slice<{dim = 1, parent = #d}>
 module attributes {mltriton.level = "warp", "ttg.num-warps" = 1 : i32, ttg.target = "cpu:avx2"} {
-  tt.func public @same_chunk(%x: tensor<8x64x!tt.ptr<f32>, #d>, %y: tensor<8x64x!tt.ptr<f64>, #d>) {
+  tt.func public @same_chunk(%p: !tt.ptr<f32>, %y: tensor<8x64x!tt.ptr<f64>, #d>) {
+    %columns = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #columns>
+    %rows = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32, #rows>
+    %row = tt.expand_dims %columns {axis = 0 : i32} : tensor<64xi32, #columns> -> tensor<1x64xi32, #d>
+    %column = tt.expand_dims %rows {axis = 1 : i32} : tensor<8xi32, #rows> -> tensor<8x1xi32, #d>
+    %width = arith.constant dense<64> : tensor<8x1xi32, #d>
+    %starts = arith.muli %column, %width : tensor<8x1xi32, #d>
+    %all_rows = tt.broadcast %row : tensor<1x64xi32, #d> -> tensor<8x64xi32, #d>
+    %all_starts = tt.broadcast %starts : tensor<8x1xi32, #d> -> tensor<8x64xi32, #d>
+    %offsets = arith.addi %all_starts, %all_rows : tensor<8x64xi32, #d>
+    %xs = tt.splat %p : !tt.ptr<f32> -> tensor<8x64x!tt.ptr<f32>, #d>
+    %x = tt.addptr %xs, %offsets : tensor<8x64x!tt.ptr<f32>, #d>, tensor<8x64xi32, #d>
     %0 = tt.load %x : tensor<8x64x!tt.ptr<f32>, #d>
     %1 = arith.extf %0 : tensor<8x64xf32, #d> to tensor<8x64xf64, #d>
     tt.store %y, %1 : tensor<8x64x!tt.ptr<f64>, #d>
@@ -24,7 +37,18 @@ module attributes {mltriton.level = "warp", "ttg.num-warps" = 1 : i32, ttg.targe
     tt.store %x, %2 : tensor<8x64x!tt.ptr<f32>, #d>
     tt.return
   }
-  tt.func public @same_row(%x: tensor<8x64x!tt.ptr<f32>, #d>, %y: tensor<8x64x!tt.ptr<f64>, #d>, %at: tensor<8x64xi32, #d>) {
+  tt.func public @same_row(%p: !tt.ptr<f32>, %y: tensor<8x64x!tt.ptr<f64>, #d>, %at: tensor<8x64xi32, #d>) {
+    %columns = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #columns>
+    %rows = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32, #rows>
+    %row = tt.expand_dims %columns {axis = 0 : i32} : tensor<64xi32, #columns> -> tensor<1x64xi32, #d>
+    %column = tt.expand_dims %rows {axis = 1 : i32} : tensor<8xi32, #rows> -> tensor<8x1xi32, #d>
+    %width = arith.constant dense<64> : tensor<8x1xi32, #d>
+    %starts = arith.muli %column, %width : tensor<8x1xi32, #d>
+    %all_rows = tt.broadcast %row : tensor<1x64xi32, #d> -> tensor<8x64xi32, #d>
+    %all_starts = tt.broadcast %starts : tensor<8x1xi32, #d> -> tensor<8x64xi32, #d>
+    %offsets = arith.addi %all_starts, %all_rows : tensor<8x64xi32, #d>
+    %xs = tt.splat %p : !tt.ptr<f32> -> tensor<8x64x!tt.ptr<f32>, #d>
+    %x = tt.addptr %xs, %offsets : tensor<8x64x!tt.ptr<f32>, #d>, tensor<8x64xi32, #d>
     %0 = tt.load %x : tensor<8x64x!tt.ptr<f32>, #d>
     %turned = tt.gather %0[%at] {axis = 1 : i32} : (tensor<8x64xf32, #d>, tensor<8x64xi32, #d>) -> tensor<8x64xf32, #d>
     %1 = arith.extf %turned : tensor<8x64xf32, #d> to tensor<8x64xf64, #d>
@@ -33,7 +57,18 @@ module attributes {mltriton.level = "warp", "ttg.num-warps" = 1 : i32, ttg.targe
     tt.store %x, %2 : tensor<8x64x!tt.ptr<f32>, #d>
     tt.return
   }
-  tt.func public @other_rows(%x: tensor<8x64x!tt.ptr<f32>, #d>, %y: tensor<8x64x!tt.ptr<f64>, #d>, %at: tensor<8x64xi32, #d>) {
+  tt.func public @other_rows(%p: !tt.ptr<f32>, %y: tensor<8x64x!tt.ptr<f64>, #d>, %at: tensor<8x64xi32, #d>) {
+    %columns = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #columns>
+    %rows = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32, #rows>
+    %row = tt.expand_dims %columns {axis = 0 : i32} : tensor<64xi32, #columns> -> tensor<1x64xi32, #d>
+    %column = tt.expand_dims %rows {axis = 1 : i32} : tensor<8xi32, #rows> -> tensor<8x1xi32, #d>
+    %width = arith.constant dense<64> : tensor<8x1xi32, #d>
+    %starts = arith.muli %column, %width : tensor<8x1xi32, #d>
+    %all_rows = tt.broadcast %row : tensor<1x64xi32, #d> -> tensor<8x64xi32, #d>
+    %all_starts = tt.broadcast %starts : tensor<8x1xi32, #d> -> tensor<8x64xi32, #d>
+    %offsets = arith.addi %all_starts, %all_rows : tensor<8x64xi32, #d>
+    %xs = tt.splat %p : !tt.ptr<f32> -> tensor<8x64x!tt.ptr<f32>, #d>
+    %x = tt.addptr %xs, %offsets : tensor<8x64x!tt.ptr<f32>, #d>, tensor<8x64xi32, #d>
     %0 = tt.load %x : tensor<8x64x!tt.ptr<f32>, #d>
     %turned = tt.gather %0[%at] {axis = 0 : i32} : (tensor<8x64xf32, #d>, tensor<8x64xi32, #d>) -> tensor<8x64xf32, #d>
     %1 = arith.extf %turned : tensor<8x64xf32, #d> to tensor<8x64xf64, #d>
