@@ -7,35 +7,22 @@ Guarantees: see `writer`; instructions with an effect are never merged or droppe
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from functools import cache
 
+from mltriton.targets.llvm.folds import (
+    COMMUTES,
+    COMPARISONS,
+    EXTREMA_OF_BITS,
+    FOLDS,
+    NEUTRAL,
+    ON_BITS,
+    ORDER_OF_BITS,
+)
 from mltriton.targets.llvm.instruction import LABEL, Instruction, Lines, Names, Operands
 from mltriton.targets.llvm.types import I1, I32, I64, PTR, VOID, Type, Value, constant, integers, poison, vector
 
 Declare = Callable[[str, Type, Sequence[Type]], None]
-
-_FOLDS: dict[str, Callable[[int, int], int]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
-}
-# The end of a predicate; what is before it says whether numbers have signs.
-_COMPARISONS: dict[str, Callable[[int, int], bool]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-}
-# What an operation gives when its right operand is this number: the left operand itself.
-_NEUTRAL = {"add": 0, "sub": 0, "or": 0, "xor": 0, "mul": 1, "shl": 0, "ashr": 0, "lshr": 0, "sdiv": 1, "udiv": 1}
-_COMMUTES = frozenset({"add", "mul", "and", "or", "xor"})
 
 
 class Instructions:
@@ -118,12 +105,15 @@ class Instructions:
         if a.type is not b.type and a.type != b.type:
             raise TypeError(f"{op} on {a.type} and {b.type}")
         if not a.type.is_float:
-            if a.literal is not None and op in _COMMUTES:
+            if a.type.bits == 1 and op in ON_BITS:
+                op, negated = ON_BITS[op]
+                return self.binary(op, a, self.xor(b, 1) if negated else b)
+            if a.literal is not None and op in COMMUTES:
                 a, b = b, a
             if b.literal is not None:
-                if a.literal is not None and op in _FOLDS:
-                    return constant(a.type, _FOLDS[op](int(a.literal), int(b.literal)))
-                if _NEUTRAL.get(op) == b.literal:
+                if a.literal is not None and op in FOLDS:
+                    return constant(a.type, FOLDS[op](int(a.literal), int(b.literal)))
+                if NEUTRAL.get(op) == b.literal:
                     return a
                 if b.literal == 0 and op in ("mul", "and"):
                     return b
@@ -196,7 +186,10 @@ class Instructions:
         b = constant(a.type, b) if isinstance(b, int) else b
         if a.literal is not None and b.literal is not None and a.type.bits > 1:
             numbers = (int(x) % (1 << a.type.bits) if predicate[0] == "u" else int(x) for x in (a.literal, b.literal))
-            return constant(a.type.with_element("i1"), _COMPARISONS[predicate[-2:]](*numbers))
+            return constant(a.type.with_element("i1"), COMPARISONS[predicate[-2:]](*numbers))
+        if a.type.bits == 1 and predicate in ORDER_OF_BITS:
+            op, second = ORDER_OF_BITS[predicate]
+            return self.binary(op, a if second else self.xor(a, 1), self.xor(b, 1) if second else b)
         text, type_ = f"icmp {predicate} {a}, {b.text}", a.type.with_element("i1")
         return self.pure(text, type_, "icmp", (a, b), (predicate,))
 
@@ -284,6 +277,8 @@ class Instructions:
 
     def intrinsic(self, stem: str, result: Type, *arguments: Value, flags: str = "") -> Value:
         """Call a pure intrinsic overloaded on its first argument's type: `stem` without the type suffix."""
+        if arguments[0].type.element == "i1" and stem in EXTREMA_OF_BITS:
+            return self.binary(EXTREMA_OF_BITS[stem], arguments[0], arguments[1])
         return self.pure_call(f"{stem}.{arguments[0].type.suffix}", result, *arguments, flags=flags)
 
     def splat(self, scalar: Value, lanes: int) -> Value:
