@@ -27,3 +27,28 @@ tt.func @columns(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %n: i64, %row: i32, %steps:
   tt.store %y, %last : !tt.ptr<tensor<8x16xf32>>
   tt.return
 }
+
+// The only dimension's size may exceed i32: offsets are i64, and the block pointer begins at the offset.
+
+// CHECK-LABEL: @wide
+// CHECK: scf.for {{.*}} iter_args(%[[O:.*]] = %c0_i64) -> (i64)
+// CHECK: %[[S:.*]] = arith.maxsi %[[O]], %c0_i64
+// CHECK-NEXT: %[[B:.*]] = tt.addptr %p, %[[S]]
+// CHECK-NEXT: %[[N:.*]] = arith.subi %n, %[[S]]
+// CHECK-NEXT: %[[D:.*]] = arith.subi %[[O]], %[[S]]
+// CHECK-NEXT: %[[T:.*]] = arith.trunci %[[D]]
+// CHECK-NEXT: tt.make_tensor_ptr %[[B]], [%[[N]]], [%c1_i64], [%[[T]]]
+// CHECK: arith.addi %[[O]], %{{.*}} : i64
+tt.func @wide(%p: !tt.ptr<f32>, %n: i64, %steps: i32, %move: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c1_i64 = arith.constant 1 : i64
+  %x = tt.make_tensor_ptr %p, [%n], [%c1_i64], [%c0] {order = array<i32: 0>} : <tensor<16xf32>>
+  %r = scf.for %i = %c0 to %steps step %c1 iter_args(%at = %x) -> (!tt.ptr<tensor<16xf32>>) : i32 {
+    %v = tt.load %at : !tt.ptr<tensor<16xf32>>
+    tt.store %at, %v : !tt.ptr<tensor<16xf32>>
+    %next = tt.advance %at, [%move] : <tensor<16xf32>>
+    scf.yield %next : !tt.ptr<tensor<16xf32>>
+  }
+  tt.return
+}

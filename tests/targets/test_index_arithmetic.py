@@ -1,4 +1,6 @@
-"""Integers beside those that are places in memory: remainders of negative numbers, and sums that wrap, as numbers."""
+"""Integers beside those that are places in memory: remainders of negative numbers, and sums that wrap, as numbers;
+block pointers that pass the largest i32.
+"""
 
 from __future__ import annotations
 
@@ -58,3 +60,31 @@ def test_numbers_are_extended_after_they_wrapped(target: str, n: int, m: int):
     number, byte, short = wrapped(n + i), wrapped(m + i * 2, 8), wrapped(m + i * 2, 16)
     wanted = [number, number * 3 + 1, np.where(number > 0, 1, 2), byte, np.where(short < 64, i, -99)]
     np.testing.assert_array_equal(out, wanted)
+
+
+@triton.jit
+def walk(x, out, n, start, step, COUNT: tl.constexpr, B: tl.constexpr):
+    block = tl.make_block_ptr(x, (n,), (1,), (start,), (B,), (0,))
+    for at in range(COUNT):
+        value = tl.load(block, boundary_check=(0,))
+        tl.store(out + at * B + tl.arange(0, B), value)
+        tl.store(block, value + 1, boundary_check=(0,))
+        block = tl.advance(block, (step,))
+
+
+@pytest.mark.parametrize(("start", "step"), [(MOST - 4, 64), (MOST - 63, 64), (-5, 2**30)])
+def test_block_pointers_pass_the_largest_i32(target: str, start: int, step: int):
+    """Zeros that nobody wrote take no memory."""
+    count, block = 4, 64
+    n = start + (count - 1) * step + block - 3
+    try:
+        x, out = np.zeros(n, np.int8), np.zeros((count, block), np.int8)
+    except MemoryError:
+        pytest.skip("3 GB cannot be mapped here")
+    blocks = [np.arange(start + at * step, start + at * step + block) for at in range(count)]
+    wanted = [np.where((block >= 0) & (block < n), block % 101, 0) for block in blocks]
+    inside = np.concatenate([block[(block >= 0) & (block < n)] for block in blocks])
+    x[inside] = inside % 101
+    walk[(1,)](x, out, n, start, step, COUNT=count, B=block, target=target)
+    np.testing.assert_array_equal(out, wanted)
+    np.testing.assert_array_equal(x[inside], inside % 101 + 1)

@@ -16,7 +16,6 @@ from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.ir.nesting import is_defined_inside
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.reaching import reached
-from mltriton.ir.types import Type
 
 OperationT = TypeVar("OperationT", bound=Operation)
 
@@ -44,10 +43,6 @@ class Roots:
         fixed = len(makers[0].operands) - rank
         parts = [{maker.operands[i] for maker in makers} for i in range(fixed)]
         return [len(values) > 1 or is_defined_inside(next(iter(values)), join) for values in parts] + [True] * rank
-
-    def types(self, value: Value) -> list[Type]:
-        """The types of the parts."""
-        return [part.type for part in self.of(value)[0].operands]
 
 
 def _handed_on(function: tt.Func) -> Iterator[Value]:

@@ -2,8 +2,9 @@
 
 Level: tt. Takes any program and changes it in place. `tt.advance` becomes additions to i32 offsets; loops, branches and
 selects hand on offsets instead of block pointers, and base, shape or strides too where a value may come from block
-pointers that differ in them. Guarantees: no block pointer crosses an operation with regions; no `tt.advance` is left.
-Raises `PassError` for a block pointer that is a parameter of a function.
+pointers that differ in them. Where the only dimension's size may exceed i32, offsets are i64: the block pointer begins
+at the offset, and has what is left of the size. Guarantees: no block pointer crosses an operation with regions; no
+`tt.advance` is left. Raises `PassError` for a block pointer that is a parameter of a function.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.scf_carried import keep_for, keep_if, keep_while, yield_also
 from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.errors import PassError
+from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
-from mltriton.ir.types import Type
+from mltriton.ir.types import I32, I64, Type
 from mltriton.records import record
+
+LARGEST = 2**31 - 1  # of i32
 
 
 class NormalizeBlockPointers(Pass):
@@ -50,7 +54,7 @@ class BlockPointer:
 
     @property
     def offsets(self) -> tuple[Value, ...]:
-        """The offsets, i32."""
+        """The offsets: i32, or one of i64."""
         return self.parts[-self.rank :]
 
     def with_offsets(self, offsets: Iterable[Value]) -> BlockPointer:
@@ -59,10 +63,14 @@ class BlockPointer:
 
     def emit(self, builder: Builder) -> Value:
         """Make the block pointer where the builder stands."""
-        maker = self.maker
-        made = tt.MakeTensorPtr(
-            self.parts, [maker.result.type], maker.attributes, loc=builder.loc, segments=maker.segments
-        )
+        maker, parts = self.maker, self.parts
+        if self.offsets[0].type == I64:
+            base, size, stride, offset = parts
+            start = builder.emit(arith.MaxSI, offset, builder.emit(arith.Constant, value=IntegerAttr(0, I64)))
+            base = builder.emit(tt.AddPtr, base, builder.emit(arith.MulI, start, stride))
+            size, offset = (builder.emit(arith.SubI, whole, start) for whole in (size, offset))
+            parts = (base, size, stride, builder.emit(arith.TruncI, offset, result_types=[I32]))
+        made = tt.MakeTensorPtr(parts, [maker.result.type], maker.attributes, loc=builder.loc, segments=maker.segments)
         made.result.hint = maker.result.hint
         return builder.insert(made).result
 
@@ -73,6 +81,8 @@ class _Normalizer:
     def __init__(self, function: tt.Func) -> None:
         self.function = function
         self.roots = Roots(function)
+        # Of all block pointers with one dimension, or of none: they may meet in a loop or branch.
+        self.is_wide = any(isinstance(op, tt.MakeTensorPtr) and _is_wide(op) for op in function.walk())
         self.pointers: dict[Value, BlockPointer] = {}
         self.replaced: list[Operation] = []
 
@@ -106,7 +116,11 @@ class _Normalizer:
     # Operations that make block pointers
 
     def make(self, op: tt.MakeTensorPtr) -> None:
-        self.pointers[op.result] = BlockPointer(op, tuple(op.operands))
+        pointer = BlockPointer(op, tuple(op.operands))
+        if self.is_wide and pointer.rank == 1:
+            wide = Builder().before(op).emit(arith.ExtSI, op.offsets[0], result_types=[I64])
+            pointer = pointer.with_offsets([wide])
+        self.pointers[op.result] = pointer
         self.replaced.append(op)
 
     def advance(self, op: tt.Advance) -> None:
@@ -194,9 +208,15 @@ class _Normalizer:
         return [
             type
             for value, flags in zip(values, changing, strict=True)
-            for type, changes in zip(self.roots.types(value), flags, strict=True)
+            for type, changes in zip(self.types(value), flags, strict=True)
             if changes
         ]
+
+    def types(self, value: Value) -> list[Type]:
+        """The types of a block pointer's parts."""
+        maker = self.roots.of(value)[0]
+        types = [part.type for part in maker.operands]
+        return [*types[:-1], I64] if self.is_wide and len(maker.offsets) == 1 else types
 
     def changing_parts(self, pointers: Sequence[BlockPointer], changing: Sequence[Sequence[bool]]) -> list[Value]:
         """The parts of block pointers that control flow hands on."""
@@ -228,7 +248,21 @@ def _without(count: int, indices: Sequence[int]) -> list[int]:
 
 
 def _sum(builder: Builder, offset: Value, step: Value) -> Value:
-    return offset if splat_of(step) == 0 else builder.emit(arith.AddI, offset, step)
+    if splat_of(step) == 0:
+        return offset
+    if offset.type != step.type:
+        step = builder.emit(arith.ExtSI, step, result_types=[offset.type])
+    return builder.emit(arith.AddI, offset, step)
+
+
+def _is_wide(maker: tt.MakeTensorPtr) -> bool:
+    """Whether the only dimension's size may exceed i32."""
+    return len(maker.shape) == 1 and not _fits(maker.shape[0])
+
+
+def _fits(size: Value) -> bool:
+    number = splat_of(size)
+    return isinstance(size.defining_op, arith.ExtSI | arith.ExtUI) if number is None else number <= LARGEST
 
 
 _RULES: dict[type[Operation], Callable[..., None]] = {
