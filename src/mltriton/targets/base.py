@@ -341,7 +341,8 @@ class TargetSpec:
     operand element type: how long a step along K should be for a dot's loop (shorter ones are merged). `has_lanes`:
     encodings say from level ttg on which lane holds an element, and pieces at the intrinsic level keep theirs.
     `register_modes`: the numbers of registers that a warp may have, fewest first, and `register_bytes` the size of one,
-    all lanes together. `copy_bytes`: how many bytes a lane copies from global to shared memory while it goes on with
+    all lanes together. `overfull`: loops with products may need so many times as many (0: any number), with the rest
+    in memory. `copy_bytes`: how many bytes a lane copies from global to shared memory while it goes on with
     something else (none where it cannot): what a dot takes is then loaded by all warps together. `change_cost(source,
     target, per_warp, element_bytes)`: instructions of a warp that changes the layout of its part, where the target has
     cheaper ways than `layouts/conversions.py` knows. `tensor_copies`: the engine that copies whole blocks, where there
@@ -370,6 +371,7 @@ class TargetSpec:
     codegens: tuple[str, ...] = ()
     register_bytes: int = 0
     register_modes: tuple[RegisterMode, ...] = ()
+    overfull: int = 0
     shared_bytes: int = 0
     swizzles: bool = False
     repeats_loads: bool = False
