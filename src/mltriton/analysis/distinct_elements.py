@@ -18,6 +18,7 @@ from mltriton.ir.types import TensorType
 SAME = (tt.Broadcast, tt.Bitcast, ttg.ConvertLayout, arith.ExtSI, arith.ExtUI, arith.TruncI)
 SUMS = (tt.AddPtr, arith.AddI, arith.SubI, arith.OrI, arith.XOrI)
 SCALED = (arith.MulI, arith.ShLI)
+FOLLOWED = (*SAME, tt.ExpandDims, tt.Trans)  # besides what is elementwise; nothing is known of any other's results
 
 Dims = frozenset[int]
 NO_DIMS: Dims = frozenset()
@@ -54,7 +55,9 @@ def _sources(value: Value) -> Sequence[Value]:
         number = value.index - isinstance(value, BlockArgument)
         return loop.inits[number : number + 1]
     op = value.defining_op
-    return () if op is None or op.regions else [each for each in op.operands if isinstance(each.type, TensorType)]
+    if op is None or not (op.elementwise or isinstance(op, FOLLOWED)):
+        return ()
+    return [each for each in op.operands if isinstance(each.type, TensorType)]
 
 
 def _dims(value: Value, known: Mapping[Value, Dims | None]) -> Dims | None:

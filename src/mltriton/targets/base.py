@@ -341,11 +341,11 @@ class TargetSpec:
     operand element type: how long a step along K should be for a dot's loop (shorter ones are merged). `has_lanes`:
     encodings say from level ttg on which lane holds an element, and pieces at the intrinsic level keep theirs.
     `register_modes`: the numbers of registers that a warp may have, fewest first, and `register_bytes` the size of one,
-    all lanes together. `overfull`: loops with products may need so many times as many (0: any number), with the rest
-    in memory. `copy_bytes`: how many bytes a lane copies from global to shared memory while it goes on with
-    something else (none where it cannot): what a dot takes is then loaded by all warps together. `change_cost(source,
-    target, per_warp, element_bytes)`: instructions of a warp that changes the layout of its part, where the target has
-    cheaper ways than `layouts/conversions.py` knows. `tensor_copies`: the engine that copies whole blocks, where there
+    all lanes together. `overfull`: how many of them loops with products may need, the rest of them in memory (0: any
+    number). `copy_bytes`: how many bytes a lane copies from global to shared memory while it goes on with something
+    else (none where it cannot): what a dot takes is then loaded by all warps together. `change_cost(source, target,
+    per_warp, element_bytes)`: instructions of a warp that changes the layout of its part, where the target has cheaper
+    ways than `layouts/conversions.py` knows. `tensor_copies`: the engine that copies whole blocks, where there
     is one. `warp_groups`: groups of warps of which one can copy for the others. `swizzles`: whether what crosses warps
     is swizzled in shared memory, against conflicts of its banks.
     `repeats_loads`: whether what is spread over a block and has fewer elements than a program has lanes is loaded by

@@ -1,9 +1,9 @@
 """check-registers: loops of products that a lane has by far too few registers for are refused.
 
 Level: intrinsic, targets whose lanes have registers of their own. Takes a program as it will be lowered and leaves it
-as it is. Guarantees afterwards: no loop with products needs more than `spec.overfull` times the registers that a lane
-may have (`analysis/registers.py`). Purpose: what is too much by less is kept in memory by the compiler behind this one;
-for more it takes minutes, and the kernel would be useless.
+as it is. Guarantees afterwards: no loop with products needs more than `spec.overfull` registers
+(`analysis/registers.py`). Purpose: the compiler behind this one keeps in memory what a lane has no registers for; for
+more than so many it takes minutes, and the kernel would be useless.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation
 from mltriton.ir.passes import Pass
 from mltriton.targets.base import TargetSpec
-from mltriton.targets.registry import num_warps_of, spec_of
+from mltriton.targets.registry import spec_of
 
 
 class CheckRegisters(Pass):
@@ -24,27 +24,26 @@ class CheckRegisters(Pass):
     name = "check-registers"
 
     def run(self, module: Module) -> Module:
-        spec, warps = spec_of(module), num_warps_of(module)
-        registers = max((mode.registers for mode in spec.register_modes if mode.max_warps >= warps), default=0)
-        if spec.overfull and registers:
+        spec = spec_of(module)
+        if spec.overfull:
             for function in (op for op in module.body.block.ops if isinstance(op, tt.Func)):
-                _check(function, spec, registers)
+                _check(function, spec)
         return module
 
 
-def _check(function: tt.Func, spec: TargetSpec, registers: int) -> None:
+def _check(function: tt.Func, spec: TargetSpec) -> None:
     estimate = RegisterEstimate(function, spec)
     for loop in (op for op in function.walk() if isinstance(op, scf.For | scf.While)):
         dot = next(
             (op for block in loop.blocks for op in block.ops if isinstance(op, tt.Dot | ttng.WarpGroupDot)), None
         )
-        if dot is not None and estimate.within(loop) > spec.overfull * registers:
-            raise _error(dot, spec, estimate.within(loop), registers)
+        if dot is not None and estimate.within(loop) > spec.overfull:
+            raise _error(dot, spec, estimate.within(loop))
 
 
-def _error(dot: Operation, spec: TargetSpec, needed: int, registers: int) -> OutOfResources:
+def _error(dot: Operation, spec: TargetSpec, needed: int) -> OutOfResources:
     message = f"blocks beside this product need more registers than a lane of {spec.name} has"
     hint = "Use smaller blocks (along K, too), or more warps (num_warps)."
-    expected = f"{registers} registers, or {spec.overfull} times as many with what is too much in memory"
+    expected = f"at most {spec.overfull}, most of them in memory"
     error = OutOfResources(message, expected=expected, found=f"about {needed}", hint=hint)
     return error.at(dot.loc.in_source)
