@@ -25,11 +25,10 @@ from mltriton.ir.passes import Pass
 from mltriton.ir.types import I32, TensorType, Type, shape_of
 from mltriton.passes.intrinsic.tile_loops.directions import Direction, Directions
 from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Costs, Footprint, killed_loads
-from mltriton.passes.intrinsic.tile_loops.joining import fill_of, member_of
 from mltriton.passes.intrinsic.tile_loops.loop_nests import LoopNest
-from mltriton.passes.intrinsic.tile_loops.members import Fill, Member, StoreBlock
+from mltriton.passes.intrinsic.tile_loops.members import Fill, Member, StoreBlock, fill_of
 from mltriton.passes.intrinsic.tile_loops.nest_regions import Stretch, enclose
-from mltriton.passes.intrinsic.tile_loops.operations import is_virtual, statement_of
+from mltriton.passes.intrinsic.tile_loops.operations import is_virtual, member_of, statement_of
 from mltriton.passes.intrinsic.tile_loops.recomputed import needed_again
 from mltriton.targets.registry import spec_of
 

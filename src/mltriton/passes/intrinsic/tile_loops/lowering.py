@@ -18,7 +18,6 @@ from mltriton.passes.intrinsic.tile_loops.emitter import Emitter, refuse, unknow
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
 from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks
 from mltriton.passes.intrinsic.tile_loops.footprints import Costs, Footprint
-from mltriton.passes.intrinsic.tile_loops.joining import is_member
 from mltriton.passes.intrinsic.tile_loops.loop_nest_writer import LoopNestWriter
 from mltriton.passes.intrinsic.tile_loops.loop_nests import LoopNest, OtherUses
 from mltriton.passes.intrinsic.tile_loops.members import (
@@ -27,7 +26,7 @@ from mltriton.passes.intrinsic.tile_loops.members import (
     StoreBlock,
 )
 from mltriton.passes.intrinsic.tile_loops.nest_regions import Membership
-from mltriton.passes.intrinsic.tile_loops.operations import is_virtual, statement_of
+from mltriton.passes.intrinsic.tile_loops.operations import is_virtual, member_of, statement_of
 from mltriton.passes.intrinsic.tile_loops.reuse import reuse_tiles
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 from mltriton.targets.base import TargetSpec
@@ -81,7 +80,7 @@ class Lowering:
             for result in op.results:
                 if isinstance(result.type, MemDescType):
                     raise unknown_buffer(result)
-        if self.membership is None and is_member(op):
+        if self.membership is None and member_of(op) is not None:
             raise refuse(op, f"{op.name} stands in no loop nest: form-nests comes before match-target-size")
         if rule is not None:
             rule(self, op)

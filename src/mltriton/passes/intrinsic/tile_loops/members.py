@@ -135,6 +135,14 @@ class Fill(Member):
         return []
 
 
+def fill_of(op: tile.Fill, owner: Value | None = None) -> Fill:
+    """The member that stores a block, in a tile whose place is still to be found; `owner` is what that may hold now."""
+    value = op.source
+    element = op.element or cast(TensorType, value.type).element
+    owner = value if op.defines else owner
+    return Fill(value, Tile(value, element, (), owner), op.loc, defines=op.defines, is_new=True)
+
+
 class CopyTile(Member):
     """One tile's elements to another."""
 

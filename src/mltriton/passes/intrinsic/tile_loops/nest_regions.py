@@ -16,8 +16,7 @@ from mltriton.ir.attributes import Attribute, DenseArrayAttr, IntegerAttr
 from mltriton.ir.operation import Block, Operation, OpResult, Region, Value
 from mltriton.ir.types import I32, TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops.directions import Direction
-from mltriton.passes.intrinsic.tile_loops.joining import is_member
-from mltriton.passes.intrinsic.tile_loops.operations import is_virtual
+from mltriton.passes.intrinsic.tile_loops.operations import is_virtual, member_of
 from mltriton.records import NamedTuple, record
 
 
@@ -175,7 +174,7 @@ def flatten(block: Block) -> dict[Operation, Membership]:
 
 
 def _members_of(nest: tile.Nest) -> dict[Operation, Membership]:
-    members = [op for op in nest.body.block.ops if is_member(op)]
+    members = [op for op in nest.body.block.ops if member_of(op) is not None]
     if len(members) != len(nest.loops):
         raise TargetError(
             "a loop nest says of each of its members in which loop of a row it runs",

@@ -2,25 +2,30 @@
 
 Level: warp to intrinsic. An operation has a value at any index, computed where it is needed (`value`), something that
 is done where it stands (`statement`), or both: a load is a value where it gives a block and is done where it gives a
-scalar. Functions are named, as `module:function` of this folder, and looked up when a program first needs them: simple
-kernels have neither loops nor dots. Classes without a line are what they declare: an elementwise operation is evaluated
-element by element, one that rearranges elements by those that it says it reads.
+scalar. What does something with blocks may be the `member` of a loop nest. Functions are named, as `module:function` of
+this folder, and looked up when a program first needs them: simple kernels have neither loops nor dots. Classes without
+a line are what they declare: an elementwise operation is evaluated element by element, one that rearranges elements by
+those that it says it reads.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mltriton.dialects import arith, gpu, math, scf, tile, tt, ttg, ttig
 from mltriton.ir.operation import Operation
-from mltriton.ir.types import TensorType
+from mltriton.ir.types import TensorType, block_of
+
+if TYPE_CHECKING:
+    from mltriton.passes.intrinsic.tile_loops.members import Member
 
 LOADS = (tt.Load, tt.DescriptorLoad, ttg.LocalLoad)
 SHAPES = (tt.ExpandDims, tt.Broadcast, tt.Trans, ttg.ConvertLayout)
 SCALARS = (tt.GetProgramId, tt.GetNumPrograms, gpu.SubgroupId, tt.Unsplat)
 POINTERS = (tt.MakeTensorPtr, tt.MakeTensorDesc, ttg.MemDescSubview, ttg.MemDescTrans)
+UPDATES = (tt.AtomicRMW, tt.AtomicCAS, tt.VolatileAsm)
 REARRANGED = 4  # what it costs to find an element elsewhere
 
 
@@ -31,6 +36,7 @@ class How(NamedTuple):
 
     value: str = ""
     statement: str = ""
+    member: str = ""
     cost: int | None = None
     on_demand: bool = False
 
@@ -54,19 +60,16 @@ OPERATIONS: dict[type[Operation], How] = {
     # Memory
     tt.Load: How("rules:load", "statements:load", cost=3),
     tt.DescriptorLoad: How("rules:load", "statements:nothing", cost=3),
-    tt.Store: How(statement="statements:store"),
-    tt.DescriptorStore: How(statement="statements:store"),
-    tt.AtomicRMW: How(statement="statements:join"),
-    tt.AtomicCAS: How(statement="statements:join"),
-    tt.VolatileAsm: How(statement="statements:join"),
-    ttig.Prefetch: How(statement="statements:prefetch"),
+    **dict.fromkeys((tt.Store, tt.DescriptorStore), How(statement="statements:store", member="members:StoreBlock")),
+    **dict.fromkeys(UPDATES, How(statement="statements:join", member="members:Atomic")),
+    ttig.Prefetch: How(statement="statements:prefetch", member="prefetching:member"),
     ttg.LocalAlloc: How(statement="shared:allocate"),
     ttg.LocalLoad: How("rules:shared_load", "statements:nothing", cost=3),
-    ttg.LocalStore: How(statement="shared:store"),
-    tile.Fill: How(statement="statements:fill"),
+    ttg.LocalStore: How(statement="shared:store", member="shared:member"),
+    tile.Fill: How(statement="statements:fill", member="members:fill_of"),
     tile.Pack: How(statement="dot_operands:pack_before", cost=0),
     # Loops of their own
-    tt.Reduce: How(statement="statements:join"),
+    tt.Reduce: How(statement="statements:join", member="reductions:member"),
     tt.Scan: How(statement="scans:lower_scan"),
     tt.Dot: How(statement="dots:lower_dot"),
     # Control flow
@@ -76,7 +79,7 @@ OPERATIONS: dict[type[Operation], How] = {
     gpu.Barrier: How(statement="statements:nothing"),
     # What users look at
     tt.Print: How(statement="statements:print_values"),
-    tt.Assert: How(statement="statements:join"),
+    tt.Assert: How(statement="statements:join", member="members:AssertBlock"),
     tt.Assume: How(statement="statements:assume"),
 }
 _NOTHING = How()
@@ -112,6 +115,22 @@ def statement_of(cls: type[Operation]) -> Any:
     """What is done where an operation stands; None where that is nothing, or not known."""
     path = OPERATIONS.get(cls, _NOTHING).statement
     return _function(path) if path else None
+
+
+@cache
+def _member_rule(cls: type[Operation]) -> Any:
+    path = OPERATIONS.get(cls, _NOTHING).member
+    return _function(path) if path else None
+
+
+def member_of(op: Operation) -> Member | None:
+    """What does all of `op` in a nest; None for an operation on scalars, for what has loops of its own, and for what is
+    computed where it is needed.
+    """
+    make = _member_rule(op.__class__)
+    if make is None or not any(block_of(value.type) for value in (*op.operands, *op.results)):
+        return None
+    return make(op)
 
 
 def _function(path: str) -> Any:

@@ -68,6 +68,11 @@ class PrefetchBlock(Member):
         return []
 
 
+def member(op: ttig.Prefetch) -> Member | None:
+    """What is going to be written is asked for by the loops that compute meanwhile."""
+    return PrefetchBlock(op) if op.write else None
+
+
 def prefetch(e: Evaluator, address: Form) -> None:
     """Ask for the cache line that a chunk is going to be written to."""
     if isinstance(address, Affine) and address.stride == 1:

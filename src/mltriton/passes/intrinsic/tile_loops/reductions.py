@@ -128,3 +128,9 @@ class ReduceColumns(Member):
         for result, form in zip(self.op.results, forms, strict=True):
             save_chunk(e, self.saves.get(result), index, form, lanes)
         return []
+
+
+def member(op: tt.Reduce) -> Member:
+    """Along the last dimension in rows, along another in columns."""
+    last = len(cast(TensorType, op.sources[0].type).shape) - 1
+    return ReduceRow(op, {}) if op.axis == last else ReduceColumns(op, {})

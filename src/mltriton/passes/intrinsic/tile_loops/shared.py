@@ -66,6 +66,11 @@ class StoreShared(Member):
         return []
 
 
+def member(op: ttg.LocalStore) -> Member | None:
+    """A dot's sum may be computed where it is stored: `destination`."""
+    return None if isinstance(op.value.defining_op, tt.Dot) else StoreShared(op)
+
+
 # Dots that accumulate in a buffer
 
 

@@ -12,8 +12,8 @@ from mltriton.ir.attributes import StringAttr
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import TensorType
 from mltriton.passes.intrinsic.tile_loops.accesses import lasting
-from mltriton.passes.intrinsic.tile_loops.joining import member_of
 from mltriton.passes.intrinsic.tile_loops.members import PrintBlock
+from mltriton.passes.intrinsic.tile_loops.operations import member_of
 from mltriton.passes.intrinsic.tile_loops.transposing import store_member
 
 if TYPE_CHECKING:
