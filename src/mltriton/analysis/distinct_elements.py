@@ -1,7 +1,9 @@
 """Whether the elements of a block are at addresses of their own, as far as their offsets say.
 
-Level: ttg to intrinsic. Nothing is changed. Ranges times numbers count as distinct (a program that writes passes no
-stride of zero); what a dimension does not appear in is repeated along it.
+Level: ttg to intrinsic. Nothing is changed. Addresses are sums of steps along the block's dimensions. Where steps are
+known, elements are apart if each step is longer than all shorter ones together reach; a step that only the running
+program knows counts as such (docs/architecture.md, semantics: strides of what is written). What a dimension does not
+appear in is repeated along it.
 """
 
 from __future__ import annotations
@@ -10,18 +12,16 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 
 from mltriton.dialects import arith, scf, tt, ttg
-from mltriton.ir.attributes import DenseAttr
+from mltriton.ir.constants import splat_of, width_of
 from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
 from mltriton.ir.order import operands_first
-from mltriton.ir.types import TensorType
+from mltriton.ir.types import IntegerType, PointerType, TensorType, byte_width, element_type
 
 SAME = (tt.Broadcast, tt.Bitcast, ttg.ConvertLayout, arith.ExtSI, arith.ExtUI, arith.TruncI)
-SUMS = (tt.AddPtr, arith.AddI, arith.SubI, arith.OrI, arith.XOrI)
-SCALED = (arith.MulI, arith.ShLI)
 FOLLOWED = (*SAME, tt.ExpandDims, tt.Trans)  # besides what is elementwise; nothing is known of any other's results
 
-Dims = frozenset[int]
-NO_DIMS: Dims = frozenset()
+Steps = Mapping[int, int | None]  # by dimension: from an element to its neighbour, in bytes of addresses
+NO_STEPS: Steps = {}
 
 
 class Distinct(Enum):
@@ -36,53 +36,128 @@ def distinct_elements(pointer: Value) -> Distinct:
     """Whether a pointer of any kind says another address for each element of its block."""
     if not isinstance(pointer.type, TensorType):
         return Distinct.YES  # one element, or a block whose strides a program gives
-    known: dict[Value, Dims | None] = {}
+    known: dict[Value, Steps | None] = {}
     for value in operands_first(pointer, _sources):
-        known[value] = _dims(value, known)
-    dims = known[pointer]
-    if dims is None:
+        known[value] = _within_width(_steps(value, known), value)
+    steps = known[pointer]
+    if steps is None:
         return Distinct.UNKNOWN
-    extended = {dim for dim, extent in enumerate(pointer.type.shape) if extent > 1}
-    return Distinct.YES if extended <= dims else Distinct.NO
+    return Distinct.YES if _are_apart(steps, pointer.type.shape, _pointee_bytes(pointer)) else Distinct.NO
+
+
+def _are_apart(steps: Steps, shape: Sequence[int], size: int) -> bool:
+    """Whether no two elements of so many bytes share one."""
+    extents = {dim: extent for dim, extent in enumerate(shape) if extent > 1}
+    if not extents.keys() <= steps.keys():
+        return False
+    reach = size
+    for step, extent in sorted((abs(step), extents[dim]) for dim in extents if (step := steps[dim]) is not None):
+        if step < reach:
+            return False
+        reach += step * (extent - 1)
+    return True
 
 
 def _sources(value: Value) -> Sequence[Value]:
-    """The blocks that a block is computed from; a loop's are what it began with."""
+    """The blocks that a block is computed from; a loop's are what it began with, if all elements move alike."""
     if not isinstance(value.type, TensorType):
         return ()
     loop = value.block.parent_op if isinstance(value, BlockArgument) else value.defining_op
     if isinstance(loop, scf.For) and isinstance(value, BlockArgument | OpResult):
         number = value.index - isinstance(value, BlockArgument)
-        return loop.inits[number : number + 1]
+        return loop.inits[number : number + 1] if _moves_as_one(loop, number) else ()
     op = value.defining_op
     if op is None or not (op.elementwise or isinstance(op, FOLLOWED)):
         return ()
     return [each for each in op.operands if isinstance(each.type, TensorType)]
 
 
-def _dims(value: Value, known: Mapping[Value, Dims | None]) -> Dims | None:
-    """The dimensions along which a block's elements are distinct numbers; None where that is not known."""
+def _moves_as_one(loop: scf.For, number: int) -> bool:
+    """Whether a loop hands on what it carries, or adds the same to all of its elements."""
+    value, carried = loop.body.block.terminator.operands[number], loop.carried[number]
+    while value is not carried:
+        op = value.defining_op
+        if not isinstance(op, tt.AddPtr | arith.AddI | arith.SubI) or not _is_one_number(op.operands[1]):
+            return False
+        value = op.operands[0]
+    return True
+
+
+def _steps(value: Value, known: Mapping[Value, Steps | None]) -> Steps | None:
+    """The steps between a block's elements; None where they are not known."""
     found = [known[source] for source in _sources(value)]
-    dims = [each for each in found if each is not None]
-    if len(dims) < len(found):
-        return None
+    steps = [each for each in found if each is not None]
     op = value.defining_op
+    if len(steps) < len(found):
+        return None
     if op is None or isinstance(op, scf.For):
-        return dims[0] if dims else None
+        return steps[0] if steps else None
     if isinstance(op, tt.MakeRange):
-        return frozenset({0})
-    if isinstance(op, tt.Splat) or _is_one_number(op):
-        return NO_DIMS
+        return {0: 1}
+    if _is_one_number(value):
+        return NO_STEPS
     if isinstance(op, SAME):
-        return dims[0]
+        return steps[0]
     if isinstance(op, tt.ExpandDims):
-        return frozenset(dim + (dim >= op.axis) for dim in dims[0])
+        return {dim + (dim >= op.axis): step for dim, step in steps[0].items()}
     if isinstance(op, tt.Trans):
-        return frozenset(number for number, dim in enumerate(op.order) if dim in dims[0])
-    if isinstance(op, SUMS) or (isinstance(op, SCALED) and not all(dims)):
-        return NO_DIMS.union(*dims)
-    return NO_DIMS if op.elementwise and not any(dims) else None
+        return {number: steps[0][dim] for number, dim in enumerate(op.order) if dim in steps[0]}
+    if isinstance(op, tt.AddPtr):
+        return _sum(steps[0], _scaled(steps[1], _pointee_bytes(value)))
+    if isinstance(op, arith.AddI):
+        return _sum(*steps)
+    if isinstance(op, arith.SubI):
+        return _sum(steps[0], _scaled(steps[1], -1))
+    return _product(op, steps)
 
 
-def _is_one_number(op: Operation) -> bool:
-    return isinstance(op, arith.Constant) and isinstance(op.value, DenseAttr) and op.value.is_splat
+def _product(op: Operation, steps: Sequence[Steps]) -> Steps | None:
+    """The steps of a block that is multiplied by a number; those of what else is computed of numbers alone."""
+    if isinstance(op, arith.ShLI) and not steps[1]:
+        bits = splat_of(op.operands[1])
+        return _scaled(steps[0], None if bits is None else 1 << int(bits))
+    if isinstance(op, arith.MulI) and not all(steps):
+        number = next(operand for operand, of in zip(op.operands, steps, strict=True) if not of)
+        factor = splat_of(number)
+        return _scaled(_sum(*steps), None if factor is None else int(factor))
+    return NO_STEPS if op.elementwise and not any(steps) else None
+
+
+def _sum(a: Steps, b: Steps) -> Steps:
+    summed = {dim: _plus(a.get(dim, 0), b.get(dim, 0)) for dim in {**a, **b}}
+    return {dim: step for dim, step in summed.items() if step != 0}
+
+
+def _plus(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a + b
+
+
+def _scaled(steps: Steps, factor: int | None) -> Steps:
+    if factor == 0:
+        return NO_STEPS
+    return {dim: None if step is None or factor is None else step * factor for dim, step in steps.items()}
+
+
+def _within_width(steps: Steps | None, value: Value) -> Steps | None:
+    """The steps of numbers that do not wrap: those of fewer bits than an index has reach no further than their type."""
+    kind = element_type(value.type)
+    if not steps or not isinstance(kind, IntegerType) or width_of(kind) >= 32:
+        return steps
+    assert isinstance(value.type, TensorType)
+    reach = 0
+    for dim, step in steps.items():
+        if step is None:
+            return None
+        reach += abs(step) * (value.type.shape[dim] - 1)
+    return steps if reach < 1 << width_of(kind) else None
+
+
+def _pointee_bytes(pointers: Value) -> int:
+    kind = element_type(pointers.type)
+    assert isinstance(kind, PointerType)
+    return byte_width(kind.pointee)
+
+
+def _is_one_number(value: Value) -> bool:
+    """Whether all elements are surely one number."""
+    return isinstance(value.defining_op, tt.Splat) or splat_of(value) is not None
