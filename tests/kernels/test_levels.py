@@ -55,6 +55,7 @@ KERNELS = [
     "attention_paged_kernels:paged_attention_warps_kernel",
     "attention_paged_kernels:combine_splits_kernel",
     "attention_paged_tiles:paged_attention_tiles_kernel",
+    "attention_paged_varlen_kernel:paged_attention_varlen_kernel",
     "normalization:softmax_kernel",
     "normalization:softmax_long_kernel",
     "normalization:layer_norm_kernel",

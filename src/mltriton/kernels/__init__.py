@@ -1,10 +1,10 @@
 """Kernels written in the language, as functions on numpy arrays and torch tensors.
 
 Level: user. `matmul` (with `split_k_matmul`, `stream_k_matmul` and `grouped_gemm`), `flash_attention` (packed
-sequences: `flash_attention_varlen`), `paged_attention`, `softmax`, `layer_norm`, `rms_norm`, `rope` and `cross_entropy`
-take arrays of one kind and return the same kind on the same device. torch differentiates them by itself
-(`gradients.py`); functions `*_backward` give gradients of either kind of arrays. The kernels themselves (`*_kernel`)
-can be launched, read, copied and compiled for any target.
+sequences: `flash_attention_varlen`), `paged_attention` (`paged_attention_varlen`), `softmax`, `layer_norm`,
+`rms_norm`, `rope` and `cross_entropy` take arrays of one kind and return the same kind on the same device. torch
+differentiates them by itself (`gradients.py`); functions `*_backward` give gradients of either kind of arrays. The
+kernels themselves (`*_kernel`) can be launched, read, copied and compiled for any target.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mltriton.kernels.attention import flash_attention, flash_attention_with_lse
     from mltriton.kernels.attention_backward import flash_attention_backward
     from mltriton.kernels.attention_paged import paged_attention
+    from mltriton.kernels.attention_paged_varlen import paged_attention_varlen
     from mltriton.kernels.attention_varlen import flash_attention_varlen, flash_attention_varlen_with_lse
     from mltriton.kernels.attention_varlen_backward import flash_attention_varlen_backward
     from mltriton.kernels.gemm import matmul
@@ -42,6 +43,7 @@ _HOME = {
     "layer_norm_backward": "mltriton.kernels.normalization_backward",
     "matmul": "mltriton.kernels.gemm",
     "paged_attention": "mltriton.kernels.attention_paged",
+    "paged_attention_varlen": "mltriton.kernels.attention_paged_varlen",
     "rms_norm": "mltriton.kernels.normalization",
     "rms_norm_backward": "mltriton.kernels.normalization_backward",
     "rope": "mltriton.kernels.rotary",
@@ -66,6 +68,7 @@ __all__ = [
     "layer_norm_backward",
     "matmul",
     "paged_attention",
+    "paged_attention_varlen",
     "rms_norm",
     "rms_norm_backward",
     "rope",

@@ -1,0 +1,113 @@
+"""Attention of several new queries per sequence over a cache of keys and values in pages: prefill, whole or by chunks,
+beside sequences that decode.
+
+Level: user. Checks the arrays, chooses sizes and launches the kernel of `attention_paged_varlen_kernel.py`.
+"""
+
+from __future__ import annotations
+
+import mltriton as triton
+from mltriton.kernels.arrays import Array, empty, item_size, require_arrays, require_no_gradient, strides_of
+from mltriton.kernels.attention import LEAST_SCALE, scale_of
+from mltriton.kernels.attention_blocks import Blocks, block_dim, choose_blocks, choose_blocks_of_warps
+from mltriton.kernels.attention_paged_checks import (
+    check_options,
+    check_pages,
+    check_queries,
+    check_shapes,
+    check_starts,
+)
+from mltriton.kernels.attention_paged_varlen_kernel import paged_attention_varlen_kernel
+from mltriton.kernels.launch import Launch, family_of_warps, stages_on, target_of
+from mltriton.runtime.specialization import ON_HOST, device_of
+
+MOST_HEADS = 16  # that share a head of keys in a program
+
+
+def paged_attention_varlen(
+    q: Array,
+    k_cache: Array,
+    v_cache: Array,
+    block_table: Array,
+    seq_lens: Array,
+    query_starts: Array,
+    sm_scale: float | None = None,
+    *,
+    window: int | None = None,
+    alibi_slopes: Array | None = None,
+    soft_cap: float | None = None,
+    target: str | None = None,
+) -> Array:
+    """`paged_attention` of several new queries per sequence, which are its last positions: q [all queries, heads, dim],
+    packed.
+
+    query_starts [sequences + 1] int32: where the queries of each sequence begin in q, and the last ones end; seq_lens:
+    the keys of each, those of its new queries included. Query i of a sequence with n sees all of its keys but the last
+    n - 1 - i, and of these the last `window` only. So a prompt may come in chunks, and sequences of one new query, of
+    many and of none in one call. All other arguments are as for `paged_attention`; `alibi_slopes` are times (key -
+    query's position). Returns [all queries, heads, dim], contiguous, of q's kind and dtype; queries of no sequence are
+    undefined. Raises `ArgumentError` for arrays that do not fit.
+    """
+    function = "paged_attention_varlen"
+    require_arrays(q=q, k_cache=k_cache, v_cache=v_cache)
+    check_starts(function, q, query_starts, window)
+    check_shapes(q, k_cache, v_cache, block_table, seq_lens, function, query_starts.shape[0] - 1)
+    check_options(q, alibi_slopes, soft_cap, None, function)
+    require_no_gradient(function, q, k_cache, v_cache, alibi_slopes)
+    o = empty(q.shape, q)
+    if 0 in o.shape or query_starts.shape[0] == 1:
+        return o
+    if device_of(q) == ON_HOST:
+        check_pages(k_cache, block_table, seq_lens, function)
+        check_queries(function, q, query_starts, seq_lens)
+    target = target_of(target, q)
+    given = q, k_cache, v_cache, block_table, seq_lens, query_starts, o
+    paged_varlen_launch(target, *given, sm_scale, window, alibi_slopes, soft_cap).run()
+    return o
+
+
+def paged_varlen_launch(
+    target: str | None,
+    q: Array,
+    k_cache: Array,
+    v_cache: Array,
+    block_table: Array,
+    seq_lens: Array,
+    query_starts: Array,
+    o: Array,
+    sm_scale: float | None = None,
+    window: int | None = None,
+    alibi_slopes: Array | None = None,
+    soft_cap: float | None = None,
+    blocks: Blocks | None = None,
+) -> Launch:
+    """What `paged_attention_varlen` launches on a target; `blocks`, of rows and keys, is chosen when None."""
+    (all_queries, heads, dim), (_, page, kv_heads, _), sequences = q.shape, k_cache.shape, query_starts.shape[0] - 1
+    group = heads // kv_heads
+    together = max(n for n in range(1, min(group, MOST_HEADS) + 1) if group % n == 0)
+    blocks = blocks or _blocks(target, q, sequences, together)
+    assert blocks.queries >= together
+    scale = scale_of(dim, sm_scale) or LEAST_SCALE
+    arguments = (
+        q, k_cache, v_cache, block_table, seq_lens, query_starts, alibi_slopes, o, scale, soft_cap,
+        strides_of(q), strides_of(k_cache), strides_of(v_cache), strides_of(block_table), *strides_of(seq_lens),
+        *strides_of(query_starts), (heads * dim, dim), sequences,
+    )  # fmt: skip
+    constants = {
+        "PAGE": page, "GROUP": group, "HEADS": together, "BM": blocks.queries, "BN": blocks.keys,
+        "BD": block_dim(dim), "DIM": dim, "WINDOW": window or 0, "NEGATIVE": scale < 0,
+    }  # fmt: skip
+    grid = all_queries // (blocks.queries // together) + sequences, heads // together
+    launch = Launch(paged_attention_varlen_kernel, grid, arguments, constants)
+    step_bytes = 2 * 2 * blocks.keys * block_dim(dim) * item_size(q)
+    return launch.on(target, blocks.warps, blocks.stages or (stages_on(target, step_bytes) if blocks.warps else None))
+
+
+def _blocks(target: str | None, q: Array, sequences: int, together: int) -> Blocks:
+    """Rows of a program, and keys of a step: by the rows that a sequence has on average."""
+    all_queries, heads, dim = q.shape
+    rows = max(16, triton.cdiv(all_queries, sequences) * together)
+    family = family_of_warps(target)
+    if family is not None:
+        return choose_blocks_of_warps(rows, dim, item_size(q), family)
+    return choose_blocks(rows, rows, sequences * heads // together, causal=True)._replace(keys=128)
