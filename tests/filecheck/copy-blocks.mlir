@@ -101,4 +101,34 @@ tt.func public @repeated(%d: !tt.ptr<f32>, %n: i64, %i: i32, %steps: i32) {
   tt.descriptor_store %dd[%i, %i], %x : !tt.tensordesc<tensor<64x64xf32>>, tensor<64x64xf32>
   tt.return
 }
+// Blocks of other sizes of the same tensor: those beside each other need no order; that of 32 columns before the first
+// 64 is apart from them, that of 64 columns is not, and must wait until the engine has written.
+// CHECK-LABEL: @beside
+// CHECK: ttng.async_tma_copy_local_to_global
+// CHECK-NEXT: ttng.async_tma_store_wait
+// CHECK-NEXT: ttg.local_alloc
+// CHECK: ttng.async_tma_copy_local_to_global
+// CHECK-NEXT: ttng.async_tma_store_wait
+// CHECK-NEXT: ttg.local_alloc
+// CHECK: ttng.async_tma_copy_local_to_global
+// CHECK-NEXT: ttng.async_tma_store_wait
+// CHECK-NEXT: ttng.async_tma_store_wait {written = true}
+// CHECK-NEXT: ttg.local_alloc
+// CHECK: ttng.async_tma_copy_local_to_global
+tt.func public @beside(%d: !tt.ptr<f32>, %n: i64, %i: i32, %by: f32) {
+  %x = tt.splat %by : f32 -> tensor<64x64xf32>
+  %y = tt.splat %by : f32 -> tensor<64x32xf32>
+  %one = arith.constant 1 : i64
+  %c32 = arith.constant 32 : i32
+  %c64 = arith.constant 64 : i32
+  %wide = ttng.tensor_map %d, [%n, %n], [%n, %one] : <f32>, <tensor<64x64xf32>>
+  %narrow = ttng.tensor_map %d, [%n, %n], [%n, %one] : <f32>, <tensor<64x32xf32>>
+  %behind = arith.addi %i, %c64 : i32
+  %before = arith.subi %i, %c32 : i32
+  tt.descriptor_store %wide[%i, %i], %x : !tt.tensordesc<tensor<64x64xf32>>, tensor<64x64xf32>
+  tt.descriptor_store %narrow[%i, %behind], %y : !tt.tensordesc<tensor<64x32xf32>>, tensor<64x32xf32>
+  tt.descriptor_store %narrow[%i, %before], %y : !tt.tensordesc<tensor<64x32xf32>>, tensor<64x32xf32>
+  tt.descriptor_store %wide[%i, %before], %x : !tt.tensordesc<tensor<64x64xf32>>, tensor<64x64xf32>
+  tt.return
+}
 }

@@ -1,14 +1,14 @@
 """Which copies of blocks to global memory an earlier one of the program may meet.
 
 Level: ttg. Takes a function in which descriptors of the launch are stored to; changes nothing. An engine writes blocks
-in any order, so a copy to elements that an earlier one may still write must wait for it. Blocks are apart where their
-indices in one tensor are, in the same iteration of a loop or in each later one. Iterations that stand for programs
-(`take-turns`) are in no order anyway.
+in any order, so a copy to elements that an earlier one may still write must wait for it. Blocks of any sizes are apart
+where their indices in one tensor are, in the same iteration of a loop or in each later one. Iterations that stand for
+programs (`take-turns`) are in no order anyway.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 from mltriton.analysis.affine.polynomials import Polynomial
@@ -16,7 +16,7 @@ from mltriton.analysis.aliasing import may_alias, through_other_parameter
 from mltriton.dialects import scf, tt, ttng
 from mltriton.ir.constants import splat_of
 from mltriton.ir.nesting import is_defined_inside
-from mltriton.ir.operation import Block, Operation
+from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.types import TensorDescType
 from mltriton.records import NamedTuple
 
@@ -81,23 +81,29 @@ def _may_meet(started: Started, op: tt.DescriptorStore) -> bool:
     first = started.store
     if not may_alias(first, op) or through_other_parameter(first, op):
         return False
-    if first.desc is not op.desc:
+    if not _are_of_one_tensor(first.desc, op.desc):
         return True
-    shape = cast(TensorDescType, op.desc.type).block.shape
+    before, now = (cast(TensorDescType, desc.type).block.shape for desc in (first.desc, op.desc))
     return not any(
-        _are_apart(Polynomial.of(a), Polynomial.of(b), extent, started.later)
-        for a, b, extent in zip(first.indices, op.indices, shape, strict=True)
+        _are_apart(Polynomial.of(a), Polynomial.of(b), extents, started.later)
+        for a, b, *extents in zip(first.indices, op.indices, before, now, strict=True)
     )
 
 
-def _are_apart(first: Polynomial, second: Polynomial, extent: int, later: Iterable[Operation]) -> bool:
-    """Whether ranges of a dimension have nothing in common, of which the second one is accessed in the same iteration,
-    or in a later one of one loop.
+def _are_of_one_tensor(first: Value, second: Value) -> bool:
+    """Whether two descriptors of the launch describe the same elements by the same indices, in blocks of any size."""
+    one, other = cast(ttng.TensorMap, first.defining_op), cast(ttng.TensorMap, second.defining_op)
+    return (one.base, [*one.shape], [*one.strides]) == (other.base, [*other.shape], [*other.strides])
+
+
+def _are_apart(first: Polynomial, second: Polynomial, extents: Sequence[int], later: Iterable[Operation]) -> bool:
+    """Whether ranges of a dimension, of such extents, have nothing in common, of which the second one is accessed in
+    the same iteration, or in a later one of one loop.
     """
     loops = list(later)
     if not loops:
         distance = (second - first).number
-        return distance is not None and abs(distance) >= extent
+        return distance is not None and (distance >= extents[0] or -distance >= extents[1])
     if len(loops) > 1 or not isinstance(loops[0], scf.For):
         return False
     loop = loops[0]
@@ -107,4 +113,4 @@ def _are_apart(first: Polynomial, second: Polynomial, extent: int, later: Iterab
     if distance is None or not isinstance(step, int) or any(is_defined_inside(value, loop) for value in fixed):
         return False
     nearest = factor * step + distance  # Later iterations are further away.
-    return nearest >= extent if factor * step > 0 else -nearest >= extent and factor != 0
+    return nearest >= extents[0] if factor * step > 0 else -nearest >= extents[1] and factor != 0

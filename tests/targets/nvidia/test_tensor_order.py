@@ -56,6 +56,10 @@ def repeated(x, y, n, HOW: tl.constexpr):
             else:
                 target.store([16, 0], block + i)
             tl.debug_barrier()
+    elif HOW == "sizes" or HOW == "inside":
+        less = tl.make_tensor_descriptor(y, [128, 64], [64, 1], [16, 64])
+        target.store([0, 0], block)
+        less.store([32 if HOW == "sizes" else 16, 0], tl.full((16, 64), 7, tl.float32))
     elif HOW == "while":
         i = 0
         while i < n:
@@ -65,6 +69,11 @@ def repeated(x, y, n, HOW: tl.constexpr):
 
 def _expected(x: np.ndarray[Any, Any], how: str, n: int) -> np.ndarray[Any, Any]:
     y, block = np.zeros_like(x), x[:32]
+    if how in ("sizes", "inside"):
+        y[:32] = block
+        start = 32 if how == "sizes" else 16
+        y[start : start + 16] = 7
+        return y
     starts = {
         "twice": [0, 0],
         "loop": [0] * n,
@@ -80,7 +89,10 @@ def _expected(x: np.ndarray[Any, Any], how: str, n: int) -> np.ndarray[Any, Any]
     return y
 
 
-@pytest.mark.parametrize("how", ["twice", "loop", "pairs", "while", "rows", "halves", "overlap", "branch"])
+HOWS = ("twice", "loop", "pairs", "while", "rows", "halves", "overlap", "branch", "sizes", "inside")
+
+
+@pytest.mark.parametrize("how", HOWS)
 def test_the_last_store_stays(how: str) -> None:
     """The engine is waited for only where blocks may meet."""
     x = np.random.default_rng(0).integers(0, 99, (128, 64)).astype(np.float32)
@@ -89,7 +101,7 @@ def test_the_last_store_stays(how: str) -> None:
     np.testing.assert_array_equal(y, _expected(x, how, 4))
     ptx = kernel.asm["ptx"]
     assert STORE in ptx
-    assert (WHOLE_WAIT in ptx) == (how not in ("rows", "halves"))
+    assert (WHOLE_WAIT in ptx) == (how not in ("rows", "halves", "sizes"))
 
 
 @triton.jit
