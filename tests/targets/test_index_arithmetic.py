@@ -88,3 +88,47 @@ def test_block_pointers_pass_the_largest_i32(target: str, start: int, step: int)
     walk[(1,)](x, out, n, start, step, COUNT=count, B=block, target=target)
     np.testing.assert_array_equal(out, wanted)
     np.testing.assert_array_equal(x[inside], inside % 101 + 1)
+
+
+@triton.jit
+def narrow_addresses(x, narrow, out, A: tl.constexpr, COUNT: tl.constexpr, B: tl.constexpr):
+    """Addresses and masks of sums in the type that `narrow` points to."""
+    i = tl.arange(0, B)
+    first = tl.load(narrow)
+    at = i.to(first.dtype) + first
+    tl.store(out + i, tl.load(x + (at + A).to(tl.int32)))
+    tl.store(out + B + i, i, mask=(at + A) < 7)
+    tl.store(out + 2 * B + i, tl.load(x + i + (first + A).to(tl.int32)))
+    for count in range(COUNT):
+        tl.store(out + (3 + count) * B + i, tl.load(x + at.to(tl.int32)))
+        at += A
+
+
+@triton.jit
+def narrow_stores(x, narrow, out, A: tl.constexpr, COUNT: tl.constexpr, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(x + (i.to(narrow.dtype.element_ty) + A).to(tl.int32), i)
+
+
+NARROW = [("int8", 100, 101), ("int8", 0, 1), ("int8", -128, -1), ("int16", 32700, 100), ("uint8", 200, 101)]
+
+
+@pytest.mark.parametrize(("kind", "first", "number"), NARROW)
+def test_narrow_integers_wrap_in_addresses(target: str, kind: str, first: int, number: int):
+    i, middle = np.arange(128), 1 << 15
+    x, out = np.arange(3 * middle, dtype=np.int32), np.full((6, 128), -99, np.int32)
+    narrow_addresses[(1,)](x[middle:], np.full(1, first, kind), out, A=number, COUNT=3, B=128, target=target)
+    line = np.full(128, first + number).astype(kind).astype(np.int64)
+    after = [(first + i + count * number).astype(kind).astype(np.int64) for count in range(3)]
+    wanted = [middle + after[1], np.where(after[1] < 7, i, -99), middle + line + i, *(middle + each for each in after)]
+    np.testing.assert_array_equal(out, wanted)
+
+
+@pytest.mark.parametrize(("kind", "first", "number"), NARROW)
+def test_stores_to_addresses_of_narrow_integers(target: str, kind: str, first: int, number: int):
+    middle = 1 << 15
+    x = np.full(3 * middle, -99, np.int32)
+    wanted = x.copy()
+    narrow_stores[(1,)](x[middle:], np.zeros(1, kind), x, A=number, COUNT=0, B=128, target=target)
+    wanted[middle + (np.arange(128) + number).astype(kind).astype(np.int64)] = np.arange(128)
+    np.testing.assert_array_equal(x, wanted)

@@ -13,10 +13,10 @@ from typing import Any, cast
 from mltriton.analysis.regularity import HIGHEST, AxisInfo, Numbers, divisor_of, gcds, known_number, unknown
 from mltriton.dialects import arith, scf, tt, ttg, ttng
 from mltriton.ir.attributes import Attribute
-from mltriton.ir.constants import splat_of
+from mltriton.ir.constants import splat_of, width_of
 from mltriton.ir.operation import BlockArgument, Operation, Value
 from mltriton.ir.promises import DIVISIBILITY, promises_in
-from mltriton.ir.types import PointerType, Type, byte_width, element_type, shape_of
+from mltriton.ir.types import IntegerType, PointerType, Type, byte_width, element_type, shape_of
 
 
 def pointee_of(type: Type) -> Type:
@@ -115,10 +115,13 @@ def _same(op: Operation, infos: Sequence[AxisInfo]) -> AxisInfo:
 
 
 def _resized(op: Operation, infos: Sequence[AxisInfo]) -> AxisInfo:
-    """Modulo a power of two: runs that start at a multiple of their length stay runs."""
-    info = infos[0]
+    return _wrapped(infos[0], op.results[0].type)
+
+
+def _wrapped(info: AxisInfo, type: Type) -> AxisInfo:
+    """Modulo a power of two: runs that start at a multiple of their length, and are no longer than one sign, stay."""
     powers = tuple(number & -number for number in info.divisibility)
-    runs = tuple(gcd(c, d) for c, d in zip(info.contiguity, powers, strict=True))
+    runs = tuple(gcd(c, d, 1 << width_of(type) - 1) for c, d in zip(info.contiguity, powers, strict=True))
     return replace(replace(info, divisibility=powers).in_runs(runs), number=None)
 
 
@@ -151,7 +154,9 @@ def _sum(op: Operation, infos: Sequence[AxisInfo]) -> AxisInfo:
         width = byte_width(pointee_of(op.ptr.type))
         divisibility = tuple(min(HIGHEST, number * width) for number in divisibility)
         first = _in_bytes(lhs, contiguity, width)
-    return AxisInfo(contiguity, gcds(first, divisibility), gcds(lhs.constancy, rhs.constancy))
+    made = AxisInfo(contiguity, gcds(first, divisibility), gcds(lhs.constancy, rhs.constancy))
+    element = element_type(op.results[0].type)
+    return _wrapped(made, element) if isinstance(element, IntegerType) and element.width < 32 else made
 
 
 def _in_bytes(pointers: AxisInfo, contiguity: Numbers, width: int) -> Numbers:

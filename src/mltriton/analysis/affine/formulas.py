@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mltriton.analysis.affine.formula import RULES, Bound, Formula, Iteration, Mask, moved_bounds, precedes, varies_in
-from mltriton.analysis.affine.polynomials import ONE, ZERO, Polynomial
+from mltriton.analysis.affine.polynomials import ONE, ZERO, Polynomial, wraps
 from mltriton.dialects import arith, scf, tt, ttg
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
@@ -53,7 +53,7 @@ class Formulas:
 
     def _compute(self, value: Value) -> Formula | None:
         op = value.defining_op
-        rule = RULES.get(type(op)) if op is not None else None
+        rule = RULES.get(type(op)) if op is not None and not wraps(value) else None
         found = rule(self, op) if rule is not None else None
         if found is None:
             found = self._carried(value)
@@ -88,6 +88,8 @@ class Formulas:
 
     def _grown(self, loop: scf.For, index: int, *, is_over: bool) -> Formula | None:
         argument, following = loop.carried[index], loop.body.block.terminator.operands[index]
+        if wraps(following):
+            return None
         growth, start = self._growth(following, argument), self.of(loop.inits[index])
         if growth is None or start is None or any(varies_in(value, loop) for value in growth.values):
             return None

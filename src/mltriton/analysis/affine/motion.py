@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from mltriton.analysis.affine.polynomials import ONE, ZERO, Polynomial
+from mltriton.analysis.affine.polynomials import ONE, ZERO, Polynomial, wraps
 from mltriton.dialects import arith, scf, tt, ttg
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import Operation, Value
@@ -94,7 +94,7 @@ class LoopAffine:
         op = value.defining_op
         if op is None or op.regions or not op.pure:
             return None
-        rule = _RULES.get(type(op))
+        rule = _RULES.get(type(op)) if not wraps(value) else None
         if rule is not None:
             return rule(self, op, dim)
         return self.of_invariant_operands(op, dim)

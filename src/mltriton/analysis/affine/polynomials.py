@@ -16,8 +16,9 @@ from mltriton.dialects import arith
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import Value
-from mltriton.ir.types import IndexType, IntegerType, Type
+from mltriton.ir.types import IndexType, IntegerType, Type, element_type
 
+WRAPPING = (arith.AddI, arith.SubI, arith.MulI, arith.ShLI)
 Monomial = tuple[Value, ...]  # a product of values, in the order in which products met them
 
 _NUMBERS = count()
@@ -30,6 +31,12 @@ def _met(value: Value) -> int:
     except AttributeError:
         value.met = next(_NUMBERS)
         return value.met
+
+
+def wraps(value: Value) -> bool:
+    """Whether what computes a value may wrap: arithmetic on fewer bits than indices have."""
+    kind = element_type(value.type)
+    return isinstance(value.defining_op, WRAPPING) and isinstance(kind, IntegerType) and kind.width < 32
 
 
 class Polynomial:
@@ -51,7 +58,7 @@ class Polynomial:
         number = splat_of(value)
         if isinstance(number, int):
             return Polynomial.constant(number)
-        op = value.defining_op
+        op = None if wraps(value) else value.defining_op
         if isinstance(op, arith.AddI | arith.SubI | arith.MulI):
             lhs, rhs = Polynomial.of(op.lhs), Polynomial.of(op.rhs)
             return lhs + rhs if isinstance(op, arith.AddI) else lhs - rhs if isinstance(op, arith.SubI) else lhs * rhs

@@ -126,12 +126,14 @@ class Affine:
         wide = self._function.cast("sext", low, to)
         if wide.literal is not None:
             return wide
+        is_index = value.type.bits >= 32  # what has fewer bits wraps in addresses, too
         if wide.text != low.text:
-            self._narrow[wide.text] = low
+            if is_index:
+                self._narrow[wide.text] = low
             self.promise(wide, self.divisor(low))
         above = self.term(value).constant - self.term(low).constant
         wide = self._sum(wide, above, to) if above else wide
-        if wide.text != value.text:
+        if is_index and wide.text != value.text:
             self._narrow[wide.text] = value
         return wide
 
