@@ -2,7 +2,9 @@
 
 Level: `llvm`. Works for any power of two n and element width. Every step is a shuffle of two vectors that x86 and
 AArch64 have as one instruction: interleaves inside 128-bit parts first, then moves of whole 128-bit parts.
-Guarantees: n log2(n) shuffles; a generic shuffle of n * n lanes would take LLVM seconds to compile.
+Guarantees: n log2(n) shuffles; a generic shuffle of n * n lanes would take LLVM seconds to compile. x86's code
+generator tries to merge each shuffle with all those before it, though each is one instruction already: fences between
+the two kinds of steps, which are no instructions, end that search.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ def transpose(function: Function, rows: Sequence[Value]) -> list[Value]:
         return list(rows)
     inside = min(size, _PART_BITS // rows[0].type.bits)
     groups = [_inside_parts(function, rows[first : first + inside], inside) for first in range(0, size, inside)]
+    if len(groups) > 1:
+        groups = [[_fenced(function, row) for row in group] for group in groups]
     columns = [_parts(function, [group[lane] for group in groups], inside) for lane in range(inside)]
     return [columns[i % inside][i // inside] for i in range(size)]
 
@@ -51,6 +55,15 @@ def _interleave(function: Function, a: Value, b: Value, inside: int, high: int) 
         for source in (0, lanes)
     ]
     return function.shuffle(a, b, mask)
+
+
+def _fenced(function: Function, x: Value) -> Value:
+    """The same value, of which the code generator does not know how it came about. Only floats have such a fence."""
+    kind = {32: "float", 64: "double"}.get(x.type.bits)
+    if kind is None:
+        return x
+    floats = function.bitcast(x, x.type.with_element(kind))
+    return function.bitcast(function.intrinsic("llvm.arithmetic.fence", floats.type, floats), x.type)
 
 
 def _parts(function: Function, vectors: Sequence[Value], inside: int) -> list[Value]:
