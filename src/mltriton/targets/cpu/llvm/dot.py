@@ -31,6 +31,7 @@ COPIED_ROWS = 16384  # bytes of rows of `a`, at most, that are copied: half of a
 FEWEST_TILES = 4  # side by side, for which rows of `a` are worth a copy
 SPREAD = 3072  # bytes from one row of `a` to the next from which on they are
 UNROLL = 4  # steps of k between two loop branches: address arithmetic is shared, which 4-wide front ends need
+FEW_ROWS = 8  # what is left of so many times as many rows has a micro-kernel of its own that is not unrolled
 
 PARAMETERS = (
     ("noalias a", PTR),
@@ -48,9 +49,9 @@ class DotShape(NamedTuple):
     """What one dot function computes: `rows` x `columns` of c from elements of `dtype`.
 
     `dtype` is "f32", "f64", "i32", "bf16" or "i8", `a_layout` "row" or "column". With `panel`, b comes in panels of
-    that many columns, `panel_stride` elements apart. `has_rest` says whether k may be no multiple of `UNROLL`;
+    that many columns, `panel_stride` elements apart. `has_rest` says whether k may be no multiple of `unroll`;
     `unsigned` names the operands of "i8" that are read so: "", "a", "b" or "ab". `steps` is k where that is known and
-    rows of `a` may be spread in memory, else 0.
+    rows of `a` may be spread in memory, else 0. A micro-kernel's loop does `unroll` steps at a time.
     """
 
     dtype: str
@@ -62,14 +63,18 @@ class DotShape(NamedTuple):
     has_rest: bool = True
     unsigned: str = ""
     steps: int = 0
+    unroll: int = UNROLL
 
     def name(self, prefix: str) -> str:
         """A name that says all of it."""
         panels = "" if self.panel is None else f"_panels{self.panel}_{self.panel_stride}"
         rest = "_any_k" if self.has_rest else ""
+        unrolled = "" if self.unroll == UNROLL else f"_unroll{self.unroll}"
         signs = f"_unsigned_{self.unsigned}" if self.unsigned else ""
         spread = f"_spread{self.steps}" if self.steps else ""
-        return f"{prefix}_{self.dtype}{signs}_{self.a_layout}_{self.rows}x{self.columns}{panels}{rest}{spread}"
+        return (
+            f"{prefix}_{self.dtype}{signs}_{self.a_layout}_{self.rows}x{self.columns}{panels}{rest}{unrolled}{spread}"
+        )
 
 
 def dot_function(module: Module, features: CpuFeatures, shape: DotShape) -> str:
@@ -130,7 +135,9 @@ class _Generator(NamedTuple):
             return function.select(is_spread, copy, lines), function.select(is_spread, constant(I64, copies), a_stride)
 
         def tile_of(lines: tuple[Value, Value], row: Value, rows: int, column: Value, columns: int) -> None:
-            micro = self._micro_kernel(shape._replace(rows=rows, columns=columns, panel=None, panel_stride=0, steps=0))
+            is_rest = rows < tile.rows and rows * FEW_ROWS < shape.rows
+            piece = shape._replace(rows=rows, columns=columns, panel=None, panel_stride=0, steps=0)
+            micro = self._micro_kernel(piece._replace(unroll=1, has_rest=False) if is_rest else piece)
             c_offset = function.add(function.mul(c_stride, row), column)
             extra = [] if bias is None else [function.gep(bias, column, instruction.accumulator)]
             function.call(
@@ -221,10 +228,10 @@ class _Generator(NamedTuple):
                 for value, pointer in zip(start, pointers, strict=True)
             ]
         self._prefetch_beside(function, lines, shape.columns)
-        unrolled = function.and_(k, -UNROLL) if shape.has_rest else k
-        with function.loop(0, unrolled, UNROLL, carried=start, name="k") as loop:
+        unrolled = function.and_(k, -shape.unroll) if shape.has_rest else k
+        with function.loop(0, unrolled, shape.unroll, carried=start, name="k") as loop:
             values = loop.carried
-            for step in range(UNROLL):
+            for step in range(shape.unroll):
                 values = self._step(function, shape, vectors, loop.index, step, values)
             loop.yield_(*values)
         results = loop.results
