@@ -15,7 +15,7 @@ from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import BF16, F32, element_type
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rule, Rules
 from mltriton.targets.llvm.emit import casts, floats
-from mltriton.targets.llvm.types import I32, Value, constant, vector
+from mltriton.targets.llvm.types import I32, Value, constant, poison, vector
 from mltriton.targets.llvm.writer import Function
 
 # VRANGE: suffix of the intrinsic, type of its mask, rounding mode if it takes one.
@@ -60,7 +60,7 @@ def _padded(f: Function, x: Value, lanes: int) -> Value:
     if x.type.lanes == lanes:
         return x
     if not x.type.is_vector:
-        x = f.splat(x, 2)
+        return f.insert(poison(x.type.with_lanes(lanes)), x, 0)
     return f.shuffle(x, x, [*range(x.type.lanes), *[-1] * (lanes - x.type.lanes)])
 
 

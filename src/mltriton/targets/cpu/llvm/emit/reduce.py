@@ -1,8 +1,8 @@
 """Reductions and scans of a chunk with the combination the user wrote.
 
 Level: intrinsic -> llvm. The combination's region is emitted on vectors: halves of the chunk are combined until one
-lane is left; a scan combines each lane with the one 1, 2, 4, ... before it. A region with control flow runs lane after
-lane.
+lane is left; halves that are less than the smallest register stand in one, several times over. A scan combines each
+lane with the one 1, 2, 4, ... before it. A region with control flow runs lane after lane.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from mltriton.dialects import tt
 from mltriton.ir.operation import Region
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules
 from mltriton.targets.llvm.types import I32, I64, Value, constant, integers
+
+_REGISTER_BITS = 128  # of the smallest vector register
 
 
 def _combine(e: Emitter, region: Region, accumulated: Sequence[Value], new: Sequence[Value]) -> list[Value]:
@@ -31,17 +33,28 @@ def _reduce(e: Emitter, op: tt.Reduce) -> Sequence[Value]:
     lanes = sources[0].type.lanes
     if not _halves(op.combine, lanes):
         return _reduce_in_order(e, op, sources)
+    least = min(lanes, _least_lanes(sources))
     while lanes > 1:
         lanes //= 2
-        low, high = ([_part(e, source, first, lanes) for source in sources] for first in (0, lanes))
+        width = max(lanes, least)
+        low, high = ([_part(e, source, first, lanes, width) for source in sources] for first in (0, lanes))
         sources = _combine(e, op.combine, low, high)
-    return sources
+    return [e.function.extract(source, 0) for source in sources]
 
 
-def _part(e: Emitter, vector: Value, first: int, lanes: int) -> Value:
-    if lanes == 1:
+def _least_lanes(sources: Sequence[Value]) -> int:
+    """How many lanes the smallest register has; 1 where vectors of the elements are narrowed or widened anyway."""
+    bits = [source.type.bits for source in sources]
+    return _REGISTER_BITS // max(bits) if min(bits) >= 32 else 1
+
+
+def _part(e: Emitter, vector: Value, first: int, lanes: int, width: int) -> Value:
+    """So many lanes from the first on, again and again up to a width."""
+    if width == 1:
         return e.function.extract(vector, first)
-    return e.function.shuffle(vector, vector, range(first, first + lanes))
+    if (first, width) == (0, vector.type.lanes):
+        return vector
+    return e.function.shuffle(vector, vector, [first + lane % lanes for lane in range(width)])
 
 
 def _reduce_in_order(e: Emitter, op: tt.Reduce, sources: Sequence[Value]) -> Sequence[Value]:
