@@ -11,7 +11,7 @@ import ctypes
 import struct
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from .. import config
 from . import layout, library
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .portable import PortablePool
 
 _METH_FASTCALL, _METH_KEYWORDS = 0x80, 0x2
-_CALL = struct.Struct("<qqq")  # %Call of ir/calls.ll
+_CALL = struct.Struct("<QQqqq")  # `Call` of sources/calls.py
 
 
 class Launcher(Protocol):
@@ -140,12 +140,13 @@ class KnownCall(NamedTuple):
     valid: list[Any]  # the call is known as long as the first item is what it is now
 
     def encoded(self, launch: Launcher, gives: Any) -> tuple[Any, ...]:
-        """As ir/calls.ll reads it; `gives` is the value of such calls."""
+        """As sources/calls.py reads it; `gives` is the value of such calls, `launch` one that `new_launcher` made."""
         places = (*self.options, *self.order)
-        table = _CALL.pack(self.positional, len(self.order), len(self.options))
-        table += struct.pack(f"<{len(places)}q", *places)
         values = (*self.grid, *self.option_values, *self.defaults)
-        return (table, self.keywords or None, self.valid, self.valid[0], launch, gives, *values)
+        code = _function_of(launch), id(cast(Any, launch).__self__)
+        table = _CALL.pack(*code, self.positional, len(self.order), len(self.options))
+        table += struct.pack(f"<{len(places)}q{len(values)}Q", *places, *map(id, values))
+        return (table, self.keywords or None, self.valid, self.valid[0], gives, launch, *values)
 
 
 def knowing(
@@ -212,3 +213,7 @@ def _method(function: str, flags: int) -> _MethodDef:
 _new_function: Callable[[int, tuple[Any, ...], None], Launcher] = ctypes.PYFUNCTYPE(
     ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
 )(("PyCFunction_NewEx", ctypes.pythonapi))
+
+_function_of: Callable[[Launcher], int] = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(
+    ("PyCFunction_GetFunction", ctypes.pythonapi)
+)

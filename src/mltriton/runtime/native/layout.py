@@ -22,17 +22,6 @@ _DLPACK_MAJOR_VERSION = 1
 _DESCRIBE_INDEX = 5  # DLPackExchangeAPI: version, previous, allocator, from, to, dltensor_from_py_object_no_sync
 _HANDLE_OFFSETS = (16, 24)  # Where torch's Python objects may have their at::Tensor, itself a pointer to a TensorImpl.
 _IMPL_BYTES = 208  # Of a TensorImpl; the sizes of tensors of few dimensions are in it.
-_CODES = {
-    "int": 0,
-    "uint": 1,
-    "float": 2,
-    "bfloat": 4,
-    "bool": 6,
-    "float8_e4m3fn": 10,
-    "float8_e4m3fnuz": 11,
-    "float8_e5m2": 12,
-    "float8_e5m2fnuz": 13,
-}
 _DLTENSOR = struct.Struct("<QiiiIQQQ")  # data, device type, device, dimensions, dtype, shape, strides, byte offset
 
 
@@ -86,14 +75,6 @@ def find_describe(tensor_type: type) -> int | None:
     if api is None or ctypes.c_uint32.from_address(api).value != _DLPACK_MAJOR_VERSION:
         return None
     return ctypes.c_void_p.from_address(api + 8 * _DESCRIBE_INDEX).value
-
-
-def dlpack_dtype(name: str, itemsize: int) -> int:
-    """Return the dtype that torch calls `name` as DLPack's 32-bit word (code, bits, lanes).
-
-    Raises `KeyError` for a dtype that kernels do not have.
-    """
-    return _CODES[name.rstrip("0123456789") if name not in _CODES else name] | 8 * itemsize << 8 | 1 << 16
 
 
 def find_handle(describe: int, tensor: object) -> int | None:

@@ -53,6 +53,7 @@ POINTERS = (
     "torch_parameter_type",
     "torch_describe",
     "torch_is_neg",
+    *("torch_stream", "torch_data", "torch_layout", "torch_dtype", "torch_device_type", "torch_device_index"),
     "torch_records",
     "torch_get_num_threads",
     "prepare",

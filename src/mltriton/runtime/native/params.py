@@ -32,9 +32,9 @@ _KINDS = {"tensor": 0, "i1": 2, "f32": 3, "f64": 4}
 _INTEGER, _SAME, _EQUAL, _EQUAL_FLOAT = 1, 5, 6, 7
 _TABLE = struct.Struct("<QqqIId")
 _PARAM = struct.Struct("<II6Q")
-_MASK_64, _MASK_32 = (1 << 64) - 1, (1 << 32) - 1
+_MASK_64 = (1 << 64) - 1
 ON_HOST = "cpu"  # the device of arrays in main memory
-_DLPACK_DEVICES = {ON_HOST: 1, "cuda": 2}
+_TORCH_DEVICES = {ON_HOST: 0, "cuda": 1}
 
 
 def float_bits(kind: str, value: float) -> int:
@@ -170,9 +170,9 @@ def _encode(spec: ParamSpec, torch_key: Callable[[Any], int]) -> bytes:
 
 
 def _device(device: str) -> tuple[int, int]:
-    """Return the device that DLPack must say, and a mask of its bits that count: in main memory the kind alone."""
+    """Return the type and the index of the device that torch must say: in main memory any index."""
     kind, _, index = device.partition(":")
-    return _DLPACK_DEVICES.get(kind, 0) | int(index or 0) << 32, _MASK_64 if index else _MASK_32
+    return _TORCH_DEVICES.get(kind, -1), int(index or -1)
 
 
 def _fields(spec: ParamSpec, torch_key: Callable[[Any], int]) -> tuple[int, int, int, int]:

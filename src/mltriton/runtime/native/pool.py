@@ -40,6 +40,16 @@ _CLOCK_SECONDS = {
 _NAMES = ("torch", "dtype", "is_cpu", "data_ptr", "is_neg", "requires_grad")
 _DERIVED_TYPES = 16  # Of each kind in sources/tensors.py, besides the null at the end.
 _IS_NEG = "_ZN2at6native6is_negERKNS_6TensorE"  # bool at::native::is_neg(const at::Tensor &)
+# Of torch's stable C interface: int32 function(int32 device, cudaStream_t *), and int32 function(at::Tensor *, what it
+# gives *).
+_STREAM = "aoti_torch_get_current_cuda_stream"
+_FACTS = {
+    "torch_layout": "aoti_torch_get_layout",
+    "torch_dtype": "aoti_torch_get_dtype",
+    "torch_device_type": "aoti_torch_get_device_type",
+    "torch_device_index": "aoti_torch_get_device_index",
+    "torch_data": "aoti_torch_get_data_ptr",  # the last one set, which says that the others are there
+}
 _RECORDS = "_ZN3c108GradMode10is_enabledEv"  # bool c10::GradMode::is_enabled()
 _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP}
 
@@ -161,8 +171,9 @@ class Pool:
         self.library.pointer("torch_tensor_type").value = _immortal(torch.Tensor)
         self.library.pointer("torch_parameter_type").value = _immortal(parameter)
         self.library.pointer("torch_describe").value = layout.find_describe(torch.Tensor)
+        self.library.pointer("torch_stream").value = _address_in_torch(_STREAM, "libtorch_cuda.so")
         self.library.pointer("torch_records").value = _address_in_torch(_RECORDS) or None
-        self._bind_sign(torch)
+        self._bind_handles(torch)
         functions = _openmp_of_torch()
         for name, address in functions.items():
             if name == "torch_get_num_threads" or not self._forked:
@@ -170,20 +181,27 @@ class Pool:
         self.set_num_threads(self._chosen)
         self.library.flag("torch_is_bound").value = 1
 
-    def _bind_sign(self, torch: Any) -> None:
-        """Let the code ask torch's own function whether a view's elements are negated, if that works as expected."""
-        describe, address = self.library.pointer("torch_describe").value, _address_in_torch(_IS_NEG)
-        if not describe or not address:
+    def _bind_handles(self, torch: Any) -> None:
+        """Let the code ask torch's own functions of an at::Tensor, as far as they work as expected."""
+        describe = self.library.pointer("torch_describe").value
+        if not describe:
             return
         # The launch may be inside a transform, or a mode in which new tensors have no memory.
         with torch._C._DisableFuncTorch(), torch.utils._python_dispatch._disable_current_modes():
             plain = torch.zeros(2, device="cpu")
             negated = torch._neg_view(plain)
         offset = layout.find_handle(describe, plain)
-        is_neg = ctypes.PYFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)(address)
-        if offset is not None and is_neg(id(negated) + offset) and not is_neg(id(plain) + offset):
-            self.library.number("torch_handle").value = offset
-            self.library.pointer("torch_is_neg").value = address
+        if offset is None:
+            return
+        self.library.number("torch_handle").value = offset
+        if address := _address_in_torch(_IS_NEG):
+            is_neg = ctypes.PYFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)(address)
+            if is_neg(id(negated) + offset) and not is_neg(id(plain) + offset):
+                self.library.pointer("torch_is_neg").value = address
+        facts = {name: _address_in_torch(function) for name, function in _FACTS.items()}
+        if all(facts.values()) and _fact(facts["torch_data"], id(plain) + offset) == plain.data_ptr():
+            for name, address in facts.items():
+                self.library.pointer(name).value = address
 
     def take_types(self, arrays: Iterable[Any]) -> None:
         """Let launches take arrays of these ones' types, derived from numpy's or torch's: of 16 each at most."""
@@ -204,9 +222,10 @@ class Pool:
     def torch_key(self, dtype: Any) -> int:
         """Return what the launcher's code compares for a torch dtype. torch must be loaded."""
         self.num_threads()
-        if self.library.pointer("torch_describe").value is None:
+        if self.library.pointer("torch_data").value is None:
             return id(dtype)
-        return layout.dlpack_dtype(str(dtype).removeprefix("torch."), dtype.itemsize)
+        code = _address_in_torch(f"aoti_torch_dtype_{str(dtype).removeprefix('torch.')}")
+        return ctypes.CFUNCTYPE(ctypes.c_int32)(code)() if code else -1
 
     def _start_workers(self, count: int) -> None:
         """Start workers until there are `count`."""
@@ -267,12 +286,19 @@ def _openmp_of_torch() -> dict[str, int]:
     return {name: address for name, address in found.items() if address} if all(found.values()) else {}
 
 
-def _address_in_torch(symbol: str) -> int | None:
+def _address_in_torch(symbol: str, library: str = "libtorch_cpu.so") -> int | None:
     """Return the address of a function of torch's library, or of one that it was linked with; None if it is absent."""
     try:
-        return ctypes.cast(ctypes.CDLL("libtorch_cpu.so", mode=os.RTLD_NOLOAD)[symbol], ctypes.c_void_p).value or 0
+        return ctypes.cast(ctypes.CDLL(library, mode=os.RTLD_NOLOAD)[symbol], ctypes.c_void_p).value or 0
     except (OSError, AttributeError):
         return None
+
+
+def _fact(function: int | None, handle: int) -> int:
+    """Return what a function of `_FACTS` says of an at::Tensor."""
+    found = ctypes.c_uint64()
+    failed = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)(function or 0)
+    return -1 if failed(handle, ctypes.addressof(found)) else found.value
 
 
 def _immortal(item: object) -> int:

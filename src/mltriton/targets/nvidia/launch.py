@@ -41,7 +41,7 @@ from mltriton.targets.nvidia.tensor_maps import TensorMap
 if TYPE_CHECKING:
     from mltriton.targets.target import LoadedKernel
 
-_TABLE = struct.Struct("<QQIIIIQQQQQQQ")  # %CudaTable of runtime/native/ir/cuda.ll
+_TABLE = struct.Struct("<QQIIIIQQQQQQQQ")  # %CudaTable of runtime/native/ir/cuda.ll
 _CONFIG = struct.Struct("<7I4xQQI4x")  # the driver's CUlaunchConfig
 _ATTRIBUTE = struct.Struct("<I4xI60x")  # and CUlaunchAttribute: its number, and its value
 _MOST_PROGRAMS = 65535  # along y and z
@@ -121,7 +121,8 @@ class CudaKernel:
         counts = (self.threads, self.shared, len(specs), slots)
         attributes = ctypes.addressof(self._attributes), self._attribute_count
         others = *self._programs_of_others(device), self._takes_turns and device.attribute(_PROCESSORS)
-        table = _TABLE.pack(function.handle, device.context, *counts, record, len(self.maps), *attributes, *others)
+        counts = *counts, record, len(self.maps)
+        table = _TABLE.pack(function.handle, device.context, *counts, *attributes, *others, device.index)
         table += encode_params(specs, pool().torch_key) + b"".join(map_.encoded() for map_ in self.maps)
 
         def refuse(status: int, x: int, y: int, z: int) -> NoReturn:
@@ -299,8 +300,8 @@ def _stream_of(slots: Sequence[Slot]) -> int | None:
 
 
 def _takes_tensors() -> bool:
-    """Whether machine code reads torch's tensors on GPUs: torch 2.10 and newer describe them."""
+    """Whether machine code reads torch's tensors on GPUs: those of torch 2.10 and newer."""
     if not is_native():
         return False
     pool().num_threads()  # which tells the machine code of torch
-    return pool().library.pointer("torch_describe").value is not None
+    return pool().library.pointer("torch_data").value is not None

@@ -7,9 +7,9 @@
 ; table says.
 ; function, context, threads, bytes of shared memory, parameters, slots, an address that is a last parameter (0: none), how
 ; many tensor maps are parameters in front of it, where the launch's attributes are, and how many; launches of more programs
-; than the next number, and at most the one after it, are made by another kernel; where the last is none of 0 so many programs
-; along x do the work of all, in rounds, and the last parameter is how many x has
-%CudaTable = type { ptr, ptr, i32, i32, i32, i32, i64, i64, ptr, i64, i64, i64, i64 }
+; than the next number, and at most the one after it, are made by another kernel; where the next is none of 0 so many programs
+; along x do the work of all, in rounds, and the last parameter is how many x has; the device's number
+%CudaTable = type { ptr, ptr, i32, i32, i32, i32, i64, i64, ptr, i64, i64, i64, i64, i64 }
 
 ; The driver's CUlaunchConfig: sizes of the grid and of a program, bytes of shared memory, stream, attributes and their number
 %Config = type { i32, i32, i32, i32, i32, i32, i32, ptr, ptr, i32 }
@@ -251,8 +251,20 @@ done:
 }
 
 ; Asks for the stream of launches. A status as in sources/arguments.py: 1 where the answer is no number.
-define internal i32 @find_stream(ptr %self, ptr %out) #2 {
+define internal i32 @find_stream(ptr %self, ptr %table, ptr %out) #2 {
 entry:
+  %current = load ptr, ptr @torch_stream
+  %is.unknown = icmp eq ptr %current, null
+  br i1 %is.unknown, label %call, label %look
+look:
+  %number.at = getelementptr %CudaTable, ptr %table, i32 0, i32 13
+  %number = load i32, ptr %number.at
+  %refused = call i32 %current(i32 %number, ptr %out)
+  %is.found = icmp eq i32 %refused, 0
+  br i1 %is.found, label %found, label %call
+found:
+  ret i32 0
+call:
   %ask = call ptr @PyTuple_GetItem(ptr %self, i64 1)
   %device = call ptr @PyTuple_GetItem(ptr %self, i64 2)
   %answer = call ptr @PyObject_CallOneArg(ptr %ask, ptr %device)
@@ -416,7 +428,7 @@ other:
   %other.result = call ptr @PyObject_Vectorcall(ptr %other.kernel, ptr %objects, i64 %count, ptr null)
   ret ptr %other.result
 find:
-  %stream.status = call i32 @find_stream(ptr %self, ptr %stream.at)
+  %stream.status = call i32 @find_stream(ptr %self, ptr %table, ptr %stream.at)
   switch i32 %stream.status, label %raise [ i32 0, label %go
                                             i32 1, label %differs ]
 go:

@@ -27,8 +27,8 @@ class Param(Struct):
     0 and, unless some_mask is 0, value & some_mask is not.
 
     * TENSOR: `first` is the address of the numpy descriptor, `second` torch's dtype (see `read_torch`); 0: not taken.
-      With flags 1 the kernel writes to it. Of a torch tensor's device, two words of DLPack (kind, number), the bits in
-      hole_high must be those of hole_low.
+      With flags 1 the kernel writes to it. A torch tensor's device must be of the type `hole_low` and have the index
+      `hole_high`, which may be `ANY`.
     * INTEGER: first <= value <= second, and not hole_low <= value <= hole_high, without a sign with flags 1.
     * SAME: a constant that must be the object at `first`; EQUAL: or equal to it and of the same type (int, str).
     * FLOAT: a constant with the bits `second`.

@@ -5,31 +5,35 @@ handed to the launcher without the interpreter's help. Python's launcher takes a
 
 What the function object's `self`, a tuple, has: Python's launcher; two lists, of hooks and of what must be looked up
 (tuples of a callable, what to ask it, and what it must give); and a list of known calls. A known call is a tuple: a
-bytes object with a `Call` and its places; the keywords' names (None: no keywords); a list and what its first item must
-be; the launcher; what the call gives; grid x, y and z; then values: those that the options must be, and those of the
-parameters that the call leaves out.
+bytes object with a `Call`, its places and its values; the keywords' names (None: no keywords); a list and what its
+first item must be; what the call gives; then what keeps the launcher and the values alive.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 from .arguments import DIFFERS, EQUALS, FITS, RAISED
-from .language import Array, Struct, addresses, after, cast, exported, i32, i64, noinline, up_to
+from .language import Address, Array, Struct, addresses, after, cast, copy, exported, i32, i64, noinline, up_to
 from .python import (
     NONE, Objects, Py_DecRef, Py_NewRef, PyBytes_AsString, PyList_GetItem, PyList_Size, PyObject, PyObject_CallOneArg,
     PyObject_RichCompareBool, PyObject_Vectorcall, PyTuple_GetItem,
 )  # fmt: skip
 
 PYTHON, HOOKS, WATCHED, CALLS = 0, 1, 2, 3  # of the function object's `self`
-CALL, NAMES, LIST, MARK, LAUNCHER, GIVES, X, Y, Z, VALUES = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9  # of a known call
+CALL, NAMES, LIST, MARK, GIVES = 0, 1, 2, 3, 4  # of a known call
 
 
 class Call(Struct):
-    """What is known of a call. Places: from 0 on those of the call's arguments, below that of values left out, -1 the
-    first.
+    """What is known of a call, and the launcher: a function of this code and its `self`.
+
+    Places: from 0 on those of the call's arguments, below that of values left out, -1 the first. Behind them are the
+    values: grid x, y and z, those that the options must be, and those of the parameters that the call leaves out.
     """
 
+    launch: Callable[[PyObject, Objects, i64], PyObject | None]
+    holder: Address[PyObject]
     positional: i64  # arguments without names
     count: i64  # arguments that the launcher takes
     options: i64
@@ -68,27 +72,32 @@ def is_like(known: PyObject, call: Call, arguments: Objects, positional: i64, na
         if equal == 0:
             return DIFFERS
     for number in up_to(call.options):
-        if arguments[call.places[number]] is not at(known, VALUES + number):
+        if arguments[call.places[number]] is not values_of(call)[number + 3]:
             return DIFFERS
     if PyList_GetItem(at(known, LIST), 0) is not at(known, MARK):
         return DIFFERS
     return FITS
 
 
+def values_of(call: Call) -> Objects:
+    """The values behind the places."""
+    return cast(Objects, after(call.places, call.options + call.count))
+
+
 @noinline
-def launch_like(known: PyObject, call: Call, arguments: Objects) -> PyObject | None:
+def launch_like(call: Call, arguments: Objects) -> PyObject | None:
     """Hand a call that is like a known one to the launcher, and give what that gives."""
     places = after(call.places, call.options)
+    values = values_of(call)
     objects = addresses(call.count + 3)
-    for number in up_to(3):
-        objects[number] = at(known, X + number)
+    copy(objects, values, 24)
     for number in up_to(call.count):
         place = places[number]
         if place >= 0:
             objects[number + 3] = arguments[place]
         else:
-            objects[number + 3] = at(known, VALUES - 1 + call.options - place)
-    return PyObject_Vectorcall(at(known, LAUNCHER), objects, call.count + 3, None)
+            objects[number + 3] = values[2 + call.options - place]
+    return call.launch(call.holder, objects, call.count + 3)
 
 
 @exported
@@ -104,7 +113,7 @@ def launch_known(self: PyObject, arguments: Objects, positional: i64, names: PyO
             call = cast(Call, PyBytes_AsString(at(known, CALL)))
             status = is_like(known, call, arguments, positional, names)
             if status == FITS:
-                status = launched(launch_like(known, call, arguments))
+                status = launched(launch_like(call, arguments))
             answer = at(known, GIVES)
             if status == FITS:
                 Py_NewRef(answer)

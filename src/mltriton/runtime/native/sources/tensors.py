@@ -9,12 +9,15 @@ from collections.abc import Callable
 from typing import Annotated
 
 from .arguments import DIFFERS, FITS, RAISED, Param, Slot, passes_masks, read_unsigned
-from .language import Array, addresses, as_number, below, cast, i1, i8, i32, i64, moved, noinline, ptr, unsigned
+from .language import (
+    Array, Struct, address_of, addresses, as_number, below, cast, i1, i8, i32, i64, moved, noinline, ptr, unsigned,
+)  # fmt: skip
 from .python import (
-    DLTensor, PyArray, PyErr_Clear, PyObject, PyObject_CallOneArg, PyObject_GetAttr, PyObject_VectorcallMethod,
-    Py_DecRef, FALSE, TRUE,
+    FALSE, TRUE, DLTensor, Py_DecRef, PyArray, PyErr_Clear, PyObject, PyObject_CallOneArg, PyObject_GetAttr,
+    PyObject_VectorcallMethod,
 )  # fmt: skip
 
+ANY = -1  # of a device's index
 SUSPECT = 2  # besides what other functions give: is there memory?
 WRITEABLE = 0x400  # of numpy's flags
 LOWEST = 1 << 36  # no program has memory below, except for small arrays where it does not lie at a random place
@@ -27,8 +30,14 @@ torch_parameter_type: ptr
 array_types: Annotated[Array[ptr | None], 17]  # types derived from numpy's, whose arrays are taken like its own
 tensor_types: Annotated[Array[ptr | None], 17]  # and from torch's; both end with a null
 torch_describe: Callable[[PyObject, DLTensor], i32] | None = None  # of DLPack's exchange interface
+torch_handle: i64 = 0  # where a torch tensor has its at::Tensor, in bytes; known where one of what follows is
 torch_is_neg: Callable[[ptr], i8] | None = None  # of an at::Tensor; without it tensors are asked by their method
-torch_handle: i64 = 0  # where a torch tensor has its at::Tensor, in bytes; known where `torch_is_neg` is
+torch_data: Callable[[ptr, Slot], i32] | None = None  # of torch's stable C interface, of an at::Tensor, as the next
+torch_layout: Callable[[ptr, ptr], i32]
+torch_dtype: Callable[[ptr, ptr], i32]
+torch_device_type: Callable[[ptr, ptr], i32]
+torch_device_index: Callable[[ptr, ptr], i32]
+torch_stream: Callable[[i32, Slot], i32] | None = None  # of a CUDA device, asked by cuda.ll
 has_memory: PyObject  # Python callable (array) -> bool, asked of arrays whose address looks like none
 name_dtype: PyObject
 name_is_cpu: PyObject
@@ -66,20 +75,35 @@ def call_method(name: PyObject, object: PyObject) -> PyObject | None:
     return PyObject_VectorcallMethod(name, objects, 1, None)
 
 
+class Found(Struct):
+    """What torch says of a tensor."""
+
+    dtype: i32
+    device_type: i32
+    detail: i32  # in main memory the layout, 0: by strides; else the device's index
+
+
 def read_torch(param: Param, tensor: PyObject, out: Slot) -> i32:
     """Read the address of a torch tensor's first element if it has the record's dtype and lies on its device (which
-    older versions of torch are asked for in main memory only). A tensor that cannot say (no storage, a dtype DLPack
-    does not know) does not fit.
+    older versions of torch are asked for in main memory only), by strides. A tensor without storage does not fit.
     """
-    if torch_describe is None:
+    if torch_data is None:
         return read_attributes(param, tensor, out)
-    view = DLTensor()
-    if torch_describe(tensor, view) != 0:
-        PyErr_Clear()
+    handle = moved(tensor, torch_handle)
+    found = Found()
+    failed = torch_dtype(handle, address_of(found.dtype)) | torch_device_type(handle, address_of(found.device_type))
+    is_right = unsigned(found.dtype) == param.second and unsigned(found.device_type) == param.hole_low
+    if failed != 0 or not is_right:
         return DIFFERS
-    out.value = view.data + view.byte_offset
-    is_there = (view.device & param.hole_high) == param.hole_low
-    return FITS if is_there and unsigned(view.dtype) == param.second else DIFFERS
+    if param.hole_high == ANY:  # Elsewhere what has another layout has no storage.
+        failed = torch_layout(handle, address_of(found.detail))
+        is_right = found.detail == 0
+    else:
+        failed = torch_device_index(handle, address_of(found.detail))
+        is_right = unsigned(found.detail) == param.hole_high
+    if failed != 0 or not is_right:
+        return DIFFERS
+    return FITS if torch_data(handle, out) == 0 else DIFFERS
 
 
 def read_attributes(param: Param, tensor: PyObject, out: Slot) -> i32:
