@@ -12,8 +12,6 @@ import mltriton as triton
 import mltriton.language as tl
 from mltriton.runtime.native import library
 
-from .native_kernels import WHO, make_kernel
-
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX signals")
 
 SPINNING = """
@@ -174,32 +172,3 @@ def test_restoring_that_is_interrupted_is_done_again(monkeypatch):
         state.after(named, None)
     assert not named["x"].any()
     assert not named["y"].any()
-
-
-QUICK = """
-  %out = load ptr, ptr %args
-  %out.at = getelementptr i64, ptr %out, i64 %pid
-  %thread = call i64 @pthread_self()
-  store i64 %thread, ptr %out.at
-  br label %tail.enter
-tail.enter:
-"""
-
-
-def test_a_launch_that_takes_no_time_is_not_split(team):
-    """Once it is known. What takes longer is split, whatever quick launches were before."""
-    if team == "portable":
-        pytest.skip("threads of Python's are asked every time")
-    from mltriton.runtime.native.params import ParamSpec
-
-    spec = ParamSpec.tensor(np.dtype(np.int64))
-    quick, slow = (make_kernel(body).launcher([spec]) for body in (QUICK, WHO))
-    threads = {"quick": 0, "slow": 0}
-    for _ in range(60):
-        for name, launch, programs in (("quick", quick, 8), ("slow", slow, 1024)):
-            out = np.zeros(programs, np.int64)
-            assert launch(programs, 1, 1, out) is None
-            assert out.all()
-            threads[name] += len(set(out.tolist())) == 1
-    assert threads["quick"] > 40
-    assert threads["slow"] < 60

@@ -361,7 +361,10 @@ def test_the_portable_pool_serves_many_sizes():
 
 @pytest.fixture
 def splits():
-    """Counts launches that are split, for an OpenMP library: the calling thread does all the work, and is then late."""
+    """Counts launches that are split, for an OpenMP library: the calling thread does all the work, and is then late.
+
+    How late a busy machine makes it nobody knows: tests set the limits that times are held to so that none decides.
+    """
     if library.machine() is None:
         pytest.skip("no native launcher for this machine")
     count: list[int] = []
@@ -380,7 +383,6 @@ def splits():
     names = ("ticks_split", "ticks_forget", "ticks_hold", "ticks_held", "held_at", "held_until")
     limit, forget, hold, held, at, until = (pool().library.number(name) for name in names)
     before = [setting.value for setting in (*pointers, limit, forget, hold, held)]
-    held.value //= 3
     for pointer, function in zip(pointers, functions, strict=True):
         pointer.value = ctypes.cast(function, ctypes.c_void_p).value
     forget.value = hold.value = at.value = 0
@@ -429,31 +431,42 @@ def test_launches_that_gain_less_than_waiting_has_cost_are_not_split(splits, for
     for _ in range(50):
         launch(64, 1, 1, counts)
     assert (counts == 50).all()
-    assert len(count) == 50 if forget == 1 else len(count) < 25
+    assert len(count) == 50 if forget == 1 else len(count) < 50
 
 
-def test_workers_take_over_where_openmp_is_held_up(splits):
-    """Every region here takes two milliseconds, and one thread microseconds: after two of known cost workers do the
-    work, until that is forgotten.
-    """
+def test_what_takes_long_is_split_whatever_quick_launches_were_before(splits):
+    count, _, _ = splits
+    quick, slow = (make_kernel(body).launcher(INT64) for body in (COUNT, WHO))
+    split = {quick: 0, slow: 0}
+    for _ in range(60):
+        for launch, programs in ((quick, 8), (slow, 1024)):
+            before = len(count)
+            launch(programs, 1, 1, np.zeros(programs, np.int64))
+            split[launch] += len(count) - before
+    assert split[quick] < split[slow] == 60
+
+
+@pytest.mark.parametrize(("held", "regions"), [(-(2**62), 3), (2**62, 50)], ids=["held up", "in time"])
+def test_workers_take_over_where_openmp_is_held_up(splits, held, regions):
+    """After two regions of known cost workers do the work, until that is forgotten."""
     count, limit, _ = splits
-    hold = pool().library.number("ticks_hold")
-    limit.value, hold.value = 0, 2**60
+    limit_held, hold = (pool().library.number(name) for name in ("ticks_held", "ticks_hold"))
+    limit.value, hold.value, limit_held.value = 0, 2**60, held
     counts = np.zeros(64, np.int64)
     launch = make_kernel(COUNT).launcher(INT64)
     for _ in range(50):
         launch(64, 1, 1, counts)
     assert (counts == 50).all()
-    assert len(count) == 3
-    assert pool().workers >= 3
+    assert len(count) == regions
+    assert regions == 50 or pool().workers >= 3
 
 
 def test_one_region_that_is_held_up_is_chance(splits):
     """The one before it was held up long ago: nothing changes."""
     count, limit, _ = splits
-    hold, at = (pool().library.number(name) for name in ("ticks_hold", "held_at"))
+    hold, held, at = (pool().library.number(name) for name in ("ticks_hold", "ticks_held", "held_at"))
     ticks = ctypes.PYFUNCTYPE(ctypes.c_int64)(pool().library.addresses["ticks"])
-    limit.value, hold.value = 0, 2**60
+    limit.value, hold.value, held.value = 0, 2**60, -(2**62)
     counts = np.zeros(64, np.int64)
     launch = make_kernel(COUNT).launcher(INT64)
     for _ in range(50):
