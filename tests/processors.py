@@ -20,3 +20,4 @@ RUNNABLE = tuple(f"cpu:{name}" for name in runnable())
 # Powers of two in f32, an instruction of the GPU, are rough in Intel's runtime for CPUs without AVX-512: off by 7e-5.
 ROUGH_POWERS = not features.host().avx512
 WIDTHS = tuple(target for target in RUNNABLE if target in ("cpu:sse", "cpu:avx2", "cpu:avx512"))
+NARROWER = WIDTHS[:-1]  # than the processor's own registers, which the target `cpu` takes

@@ -27,7 +27,7 @@ def operations(directory: Path, *arguments: str, seconds: int = 240) -> str:
 
 
 def test_some_operations(tmp_path: Path) -> None:
-    printed = operations(tmp_path, "--samples", "2", "--types", "float32", "--processes", "1", *SOME)
+    printed = operations(tmp_path, "--samples", "1", "--types", "float32", "--processes", "1", *SOME)
     assert printed.startswith("100.00 %"), printed
 
 

@@ -19,7 +19,7 @@ from ptx_emulator.launch import install
 
 COUNTS = {"control": 10, "shapes": 12, "rows": 4, "dots": 4, "memory": 12, "chains": 2}
 TARGETS = ["generic", "cpu", "xe:pvc/levels"]
-SHOWN = (179, 215, 1029, 1098, 1198, 7103)
+SHOWN, LARGE = (1029, 1098, 1198, 7103), (179, 215)
 SHOWN_ON_CPU = (153,)
 BATCH = 50  # programs a slow test
 
@@ -73,6 +73,12 @@ def test_chains_on_an_emulated_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     """Programs of which each has shown a mistake: layouts, a race, and how a block lies in shared memory."""
     install(monkeypatch)
     assert not _complaints("chains", "cuda:90", SHOWN, tmp_path)
+
+
+@pytest.mark.slow
+def test_large_chains_on_an_emulated_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    install(monkeypatch)
+    assert not _complaints("chains", "cuda:90", LARGE, tmp_path)
 
 
 @pytest.mark.parametrize(("style", "seed"), [("dots", 466), ("shapes", 398)])

@@ -22,7 +22,7 @@ from mltriton.kernels.launch import Launch
 from mltriton.kernels.losses import cross_entropy_launch
 from mltriton.kernels.normalization import layer_norm_launch, softmax_launch
 from mltriton.kernels.normalization_backward import BackwardRows, norm_backward_launches
-from processors import WIDTHS
+from processors import NARROWER
 
 KERNELS = [
     "gemm:matmul_pointer_kernel",
@@ -76,7 +76,7 @@ def test_its_own_example(kernel: str, target: str) -> None:
     check_levels(f"mltriton.kernels.{kernel}", target=target)
 
 
-@pytest.mark.parametrize("target", WIDTHS)
+@pytest.mark.parametrize("target", NARROWER)
 @pytest.mark.parametrize(
     "kernel",
     [

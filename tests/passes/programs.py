@@ -58,6 +58,15 @@ class Program:
         compare(before, self.results(module, **options))
         return module
 
+    def check_each(self, pipelines: Sequence[str]) -> Module:
+        """Run the program before the first of the pipelines and behind each, one after the other."""
+        module = self.make()
+        before = self.results(module)
+        for pipeline in pipelines:
+            module = transform(module, pipeline)
+            compare(before, self.results(module))
+        return module
+
 
 def transform(module: Module, pipeline: str) -> Module:
     """Run passes, verifying after each."""

@@ -22,19 +22,17 @@ from mltriton.targets.registry import spec
 from mltriton.targets.target import find_target
 from mltriton.targets.xe.layouts.encodings import Subgroup2DBlockEncoding
 
-from ..programs import Program, kernel
+from ..programs import kernel
 from ..warp.test_levels import PROGRAMS
 
 PIPELINE = spec("xe:pvc").pipeline
-LEVELS = {"ttg": 2, "warp": 3, "intrinsic": 4}
+LEVELS = (",".join(PIPELINE[:2]), PIPELINE[2], PIPELINE[3])
 
 
 @pytest.mark.parametrize("warps", [1, 4, 32])
-@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_level(name: str, level: str, warps: int) -> None:
-    program: Program = PROGRAMS[name].with_warps(warps, "xe:pvc")
-    program.check(",".join(PIPELINE[: LEVELS[level]]))
+def test_every_level(name: str, warps: int) -> None:
+    PROGRAMS[name].with_warps(warps, "xe:pvc").check_each(LEVELS)
 
 
 @triton.jit

@@ -11,11 +11,11 @@ from .. import kernels
 from ..programs import LIBRARY, Program, kernel
 
 CLEAN = "canonicalize,cse,combine,reorder-broadcast,canonicalize,cse,licm,dce"
-LEVELS = {
-    "ttg": f"{CLEAN},assign-layouts,cse",
-    "warp": f"{CLEAN},assign-layouts,cse,distribute-to-warps,canonicalize,cse,licm,dce",
-    "intrinsic": f"{CLEAN},assign-layouts,cse,distribute-to-warps,canonicalize,cse,licm,dce,match-target-size,dce",
-}
+LEVELS = (
+    f"{CLEAN},assign-layouts,cse",
+    "distribute-to-warps,canonicalize,cse,licm,dce",
+    "match-target-size,dce",
+)
 WARPS = [1, 4, 8, 32]
 
 
@@ -87,7 +87,6 @@ PROGRAMS: dict[str, Program] = {
 
 
 @pytest.mark.parametrize("warps", WARPS)
-@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_level(name: str, level: str, warps: int) -> None:
-    PROGRAMS[name].with_warps(warps).check(LEVELS[level])
+def test_every_level(name: str, warps: int) -> None:
+    PROGRAMS[name].with_warps(warps).check_each(LEVELS)
