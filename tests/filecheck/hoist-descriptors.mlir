@@ -21,14 +21,16 @@ tt.func public @copy(%x: !tt.ptr<f16>, %y: !tt.ptr<f16>, %m: i32, %n: i32, %s: i
 // What moves the base from program to program is a dimension of its own; a column-major matrix is loaded turned.
 // CHECK: tt.func public @batch
 // CHECK-DAG: %[[ANY:.*]] = arith.constant 2147483648
-// CHECK-DAG: %[[A:.*]] = ttng.tensor_map %a, [%[[ANY]], %m, %n], [%{{.*}}, %n, %{{.*}}] : <f16>, <tensor<1x64x64xf16>>
-// CHECK-DAG: %[[B:.*]] = ttng.tensor_map %b, [%n, %m], [%m, %{{.*}}] : <f16>, <tensor<64x64xf16>>
+// CHECK-DAG: %[[A:.*]] = ttng.tensor_map %a, [%[[ANY]], %[[M:.*]], %[[N:.*]]], [%{{.*}}, %[[N]], %{{.*}}] : <f16>, <tensor<1x64x64xf16>>
+// CHECK-DAG: %[[B:.*]] = ttng.tensor_map %b, [%[[N]], %[[M]]], [%[[M]], %{{.*}}] : <f16>, <tensor<64x64xf16>>
 // CHECK: %[[Z:.*]] = tt.get_program_id z
 // CHECK: tt.descriptor_load %[[A]][%[[Z]], %i, %j] : !tt.tensordesc<tensor<1x64x64xf16>> -> tensor<64x64xf16>
 // CHECK: %[[T:.*]] = tt.descriptor_load %[[B]][%j, %i]
 // CHECK: tt.trans %[[T]]
-tt.func public @batch(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %o: !tt.ptr<f16>, %m: i64, %n: i64, %i: i32 {tt.divisibility = 16 : i32}, %j: i32 {tt.divisibility = 16 : i32}) {
+tt.func public @batch(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %o: !tt.ptr<f16>, %rows: i32, %columns: i32, %i: i32 {tt.divisibility = 16 : i32}, %j: i32 {tt.divisibility = 16 : i32}) {
   %one = arith.constant 1 : i64
+  %m = arith.extsi %rows : i32 to i64
+  %n = arith.extsi %columns : i32 to i64
   %z = tt.get_program_id z : i32
   %by = arith.extsi %z : i32 to i64
   %each = arith.muli %m, %n : i64

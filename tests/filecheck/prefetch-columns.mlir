@@ -6,7 +6,9 @@
 // CHECK: ttig.prefetch {{.*}} : !tt.ptr<tensor<32x256xf16, #block>>
 // CHECK: tt.dot
 module attributes {"ttg.num-warps" = 32 : i32, ttg.target = "generic"} {
-tt.func public @turned(%b: !tt.ptr<f16>, %c: !tt.ptr<f32>, %x: i32, %k_end: i32, %n: i64, %k: i64) {
+tt.func public @turned(%b: !tt.ptr<f16>, %c: !tt.ptr<f32>, %x: i32, %k_end: i32, %rows: i32, %columns: i32) {
+  %n = arith.extsi %rows : i32 to i64
+  %k = arith.extsi %columns : i32 to i64
   %cst = arith.constant dense<0.000000e+00> : tensor<256x256xf32>
   %a = arith.constant dense<1.000000e+00> : tensor<256x32xf16>
   %c0 = arith.constant 0 : i32

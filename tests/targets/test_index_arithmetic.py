@@ -72,6 +72,36 @@ def walk(x, out, n, start, step, COUNT: tl.constexpr, B: tl.constexpr):
         block = tl.advance(block, (step,))
 
 
+@triton.jit
+def walk_rows(x, out, n, start, step, COUNT: tl.constexpr, B: tl.constexpr):
+    block = tl.make_block_ptr(x, (2, n), (n, 1), (0, start), (2, B), (1, 0))
+    turned = tl.make_block_ptr(x, (n, 2), (1, n), (start, 0), (B, 2), (0, 1))
+    for at in range(COUNT):
+        value = tl.load(block, boundary_check=(0, 1))
+        tl.store(out + at * 2 * B + tl.arange(0, 2)[:, None] * B + tl.arange(0, B), value)
+        tl.debug_barrier()
+        tl.store(turned, tl.trans(value) + 1, boundary_check=(0, 1))
+        block, turned = tl.advance(block, (0, step)), tl.advance(turned, (step, 0))
+
+
+@pytest.mark.parametrize(("start", "step"), [(MOST - 4, 64), (MOST - 63, 64), (-5, 2**30)])
+@pytest.mark.parametrize("count", [1, 4])
+def test_rows_and_columns_of_block_pointers_pass_the_largest_i32(target: str, start: int, step: int, count: int):
+    block = 64
+    n = start + (count - 1) * step + block - 3
+    try:
+        x, out = np.zeros((2, n), np.int8), np.zeros((count, 2, block), np.int8)
+    except MemoryError:
+        pytest.skip("5 GB cannot be mapped here")
+    blocks = start + np.arange(count)[:, None] * step + np.arange(block)
+    is_inside = (blocks >= 0) & (blocks < n)
+    x[:, blocks[is_inside]] = numbers = (blocks[is_inside] + np.array([[0], [3]])) % 101
+    walk_rows[(1,)](x, out, n, start, step, COUNT=count, B=block, target=target)
+    wanted = [(blocks + row) % 101 * is_inside for row in (0, 3)]
+    np.testing.assert_array_equal(out, np.stack(wanted, 1))
+    np.testing.assert_array_equal(x[:, blocks[is_inside]], numbers + 1)
+
+
 @pytest.mark.parametrize(("start", "step"), [(MOST - 4, 64), (MOST - 63, 64), (-5, 2**30)])
 def test_block_pointers_pass_the_largest_i32(target: str, start: int, step: int):
     """Zeros that nobody wrote take no memory."""

@@ -2,8 +2,8 @@
 
 Level: tt. Takes any program and changes it in place. `tt.advance` becomes additions to i32 offsets; loops, branches and
 selects hand on offsets instead of block pointers, and base, shape or strides too where a value may come from block
-pointers that differ in them. Where the only dimension's size may exceed i32, offsets are i64: the block pointer begins
-at the offset, and has what is left of the size. Guarantees: no block pointer crosses an operation with regions; no
+pointers that differ in them. Along dimensions whose size may exceed i32 offsets are i64: the block pointer begins at
+the offset, and has what is left of the size. Guarantees: no block pointer crosses an operation with regions; no
 `tt.advance` is left. Raises `PassError` for a block pointer that is a parameter of a function.
 """
 
@@ -16,7 +16,6 @@ from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.scf_carried import keep_for, keep_if, keep_while, yield_also
 from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.errors import PassError
-from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
 from mltriton.ir.module import Module
@@ -54,7 +53,7 @@ class BlockPointer:
 
     @property
     def offsets(self) -> tuple[Value, ...]:
-        """The offsets: i32, or one of i64."""
+        """The offsets: i32, and i64 along dimensions that may be larger."""
         return self.parts[-self.rank :]
 
     def with_offsets(self, offsets: Iterable[Value]) -> BlockPointer:
@@ -63,13 +62,15 @@ class BlockPointer:
 
     def emit(self, builder: Builder) -> Value:
         """Make the block pointer where the builder stands."""
-        maker, parts = self.maker, self.parts
-        if self.offsets[0].type == I64:
-            base, size, stride, offset = parts
-            start = builder.emit(arith.MaxSI, offset, builder.emit(arith.Constant, value=IntegerAttr(0, I64)))
-            base = builder.emit(tt.AddPtr, base, builder.emit(arith.MulI, start, stride))
-            size, offset = (builder.emit(arith.SubI, whole, start) for whole in (size, offset))
-            parts = (base, size, stride, builder.emit(arith.TruncI, offset, result_types=[I32]))
+        maker, rank = self.maker, self.rank
+        base, shape, strides, offsets = self.parts[0], list(self.parts[1:]), self.parts[1 + rank :], list(self.offsets)
+        for dim, offset in enumerate(offsets):
+            if offset.type == I64:
+                start = builder.emit(arith.MaxSI, offset, arith.integer(builder, 0, I64))
+                base = builder.emit(tt.AddPtr, base, builder.emit(arith.MulI, start, strides[dim]))
+                shape[dim], rest = (builder.emit(arith.SubI, whole, start) for whole in (shape[dim], offset))
+                offsets[dim] = builder.emit(arith.TruncI, rest, result_types=[I32])
+        parts = (base, *shape[:rank], *strides[:rank], *offsets)
         made = tt.MakeTensorPtr(parts, [maker.result.type], maker.attributes, loc=builder.loc, segments=maker.segments)
         made.result.hint = maker.result.hint
         return builder.insert(made).result
@@ -81,8 +82,14 @@ class _Normalizer:
     def __init__(self, function: tt.Func) -> None:
         self.function = function
         self.roots = Roots(function)
-        # Of all block pointers with one dimension, or of none: they may meet in a loop or branch.
-        self.is_wide = any(isinstance(op, tt.MakeTensorPtr) and _is_wide(op) for op in function.walk())
+        # Of all block pointers with so many dimensions: they may meet in a loop or branch.
+        self.wide = {
+            (len(op.shape), dim)
+            for op in function.walk()
+            if isinstance(op, tt.MakeTensorPtr)
+            for dim, size in enumerate(op.shape)
+            if not fits(size)
+        }
         self.pointers: dict[Value, BlockPointer] = {}
         self.replaced: list[Operation] = []
 
@@ -116,11 +123,11 @@ class _Normalizer:
     # Operations that make block pointers
 
     def make(self, op: tt.MakeTensorPtr) -> None:
-        pointer = BlockPointer(op, tuple(op.operands))
-        if self.is_wide and pointer.rank == 1:
-            wide = Builder().before(op).emit(arith.ExtSI, op.offsets[0], result_types=[I64])
-            pointer = pointer.with_offsets([wide])
-        self.pointers[op.result] = pointer
+        builder, offsets = Builder().before(op), list(op.offsets)
+        for dim, offset in enumerate(offsets):
+            if (len(offsets), dim) in self.wide:
+                offsets[dim] = builder.emit(arith.ExtSI, offset, result_types=[I64])
+        self.pointers[op.result] = BlockPointer(op, tuple(op.operands)).with_offsets(offsets)
         self.replaced.append(op)
 
     def advance(self, op: tt.Advance) -> None:
@@ -215,8 +222,8 @@ class _Normalizer:
     def types(self, value: Value) -> list[Type]:
         """The types of a block pointer's parts."""
         maker = self.roots.of(value)[0]
-        types = [part.type for part in maker.operands]
-        return [*types[:-1], I64] if self.is_wide and len(maker.offsets) == 1 else types
+        rank, others = len(maker.offsets), [part.type for part in maker.operands[: -len(maker.offsets)]]
+        return others + [I64 if (rank, dim) in self.wide else I32 for dim in range(rank)]
 
     def changing_parts(self, pointers: Sequence[BlockPointer], changing: Sequence[Sequence[bool]]) -> list[Value]:
         """The parts of block pointers that control flow hands on."""
@@ -255,14 +262,12 @@ def _sum(builder: Builder, offset: Value, step: Value) -> Value:
     return builder.emit(arith.AddI, offset, step)
 
 
-def _is_wide(maker: tt.MakeTensorPtr) -> bool:
-    """Whether the only dimension's size may exceed i32."""
-    return len(maker.shape) == 1 and not _fits(maker.shape[0])
-
-
-def _fits(size: Value) -> bool:
-    number = splat_of(size)
-    return isinstance(size.defining_op, arith.ExtSI | arith.ExtUI) if number is None else number <= LARGEST
+def fits(size: Value) -> bool:
+    """Whether a size cannot exceed i32, as far as its operation says."""
+    number, op = splat_of(size), size.defining_op
+    if isinstance(op, arith.MinSI):
+        return any(map(fits, op.operands))
+    return isinstance(op, arith.ExtSI | arith.ExtUI) if number is None else number <= LARGEST
 
 
 _RULES: dict[type[Operation], Callable[..., None]] = {

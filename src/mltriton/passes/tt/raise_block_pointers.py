@@ -26,6 +26,7 @@ from mltriton.ir.module import Module
 from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I32, I64, PointerType, TensorType, Type, byte_width
+from mltriton.passes.tt.normalize_block_pointers import LARGEST, fits
 from mltriton.targets.base import BlockIO
 from mltriton.targets.registry import spec_of
 
@@ -92,6 +93,8 @@ def _block_pointer(builder: Builder, rectangle: Rectangle, scalars: Scalars, lim
         found = [scalars.emit(builder, end, I64) for end in ends]
         if not line.ends and dim == rectangle.contiguous and size < least:
             found = [builder.emit(arith.MaxSI, *found, arith.integer(builder, least, I64))]
+        if not any(map(fits, found)):
+            found.append(arith.integer(builder, LARGEST, I64))
         sizes.append(reduce(lambda a, b: builder.emit(arith.MinSI, a, b), found))
     for condition in rectangle.scalars:
         sizes[0] = builder.emit(arith.Select, condition, sizes[0], arith.integer(builder, 0, I64))

@@ -173,7 +173,7 @@ class _Again:
     def _copied(self, value: Value) -> Value:
         op = cast(Operation, value.defining_op)
         operands = [self.value(operand) for operand in op.operands]
-        if operands == list(op.operands):
+        if operands == list(op.operands) and not self.at_start:
             return value
         types = [result.type for result in op.results]
         return self.builder.insert(type(op)(operands, types, op.attributes, (), op.loc, op.segments)).results[0]
