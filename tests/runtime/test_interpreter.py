@@ -48,6 +48,19 @@ def test_an_access_out_of_bounds_is_an_error_at_its_line():
     assert raised.value.file == __file__
 
 
+@pytest.mark.parametrize("dtype", [np.int16, np.uint16, np.float16, np.uint8])
+def test_a_reinterpreted_array_is_its_memory(dtype):
+    @triton.jit
+    def double(x, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        tl.store(x + i, tl.load(x + i) * 2)
+
+    memory = np.arange(8, dtype=np.float16)
+    for _ in range(2):  # The second launch is known.
+        double[(1,)](triton.reinterpret(memory.view(dtype), tl.float16), BLOCK=8)
+    np.testing.assert_array_equal(memory, np.arange(8) * 4)
+
+
 def test_others_are_compiled(monkeypatch):
     monkeypatch.delenv("MLTRITON_INTERPRET")
     assert not isinstance(kernel_of_a_sum(), InterpretedFunction)

@@ -203,6 +203,16 @@ def test_what_equals_a_known_grid_is_no_grid(kernel: Any, wrong: Any) -> None:
             kernel[grid](x, x, 512, BLOCK=128)
 
 
+def test_a_grid_of_an_array_is_the_number_that_it_holds(kernel: Any) -> None:
+    """Each time: it may hold another one later."""
+    x, size = np.ones(512, np.float32), np.array(4)
+    for programs in (4, 2):
+        size[...] = programs
+        y = np.zeros_like(x)
+        kernel[(size,)](x, y, 512, BLOCK=128)
+        assert y.sum() == 2 * 128 * programs
+
+
 def test_computed_grids_leave_no_garbage(kernel: Any) -> None:
     """Their launchers are made for each launch."""
     x = np.zeros(100, np.float32)

@@ -24,6 +24,7 @@ from mltriton.executor.segments import Memory, Segment, bytes_at
 from mltriton.executor.values import Array, is_block, memory_dtype, scalar
 from mltriton.ir.operation import Value
 from mltriton.ir.types import FloatType, IntegerType, PointerType, TensorDescType, Type
+from mltriton.records import record
 
 ALIGNMENT = 64  # what is kept of an array's real address: its remainder by this
 
@@ -125,12 +126,22 @@ def _pads_nan(descriptor: Any) -> bool:
     return getattr(descriptor, "padding", None) in ("nan", "pad_nan")
 
 
+@record(frozen=True)
+class Bits:
+    """An argument whose memory is elements of the parameter's type, whatever its own are."""
+
+    array: Any
+
+
 def as_array(arg: Any, element: Type, name: str) -> Array:
     """An argument for a pointer to `element` as a numpy array that shares its memory."""
-    array: Array = _tensor_array(arg, name) if is_tensor(arg) else arg
+    given = arg.array if isinstance(arg, Bits) else arg
+    array: Array = _tensor_array(given, name) if is_tensor(given) else given
     if not is_block(array):
         raise ArgumentError(f"{name} is no array", expected=f"an array of {element}", found=type(arg).__name__)
     wanted, dtype = memory_dtype(element), array.dtype
+    if isinstance(arg, Bits):
+        return array
     if dtype.itemsize != wanted.itemsize or (dtype.kind == "f") != (wanted.kind == "f"):
         raise ArgumentError(f"{name} has another element type", expected=f"{wanted} (for {element})", found=str(dtype))
     return array

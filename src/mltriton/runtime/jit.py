@@ -12,7 +12,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, overload
+from operator import index
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from mltriton.compiler import CompiledKernel, Job, compile_job
 from mltriton.errors import ArgumentError, calling_location
@@ -132,7 +133,9 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
         if is_kept:
             if len(self.grids) >= MAX_GRIDS:
                 self.grids.clear()
-            self.grids[grid] = launcher
+            self.grids[tuple(map(index, cast(Any, grid)))] = (
+                launcher  # Of what can change its number no more than that.
+            )
         return launcher
 
     def launcher_for(self, grid: Any, *, is_kept: bool = False) -> Launcher:

@@ -68,22 +68,25 @@ class LoadedProgram:
 
     def launcher(self, specs: Sequence[ParamSpec], /) -> Callable[..., Any]:
         """As every target's; arguments are checked in Python."""
+        from mltriton.executor.arguments import Bits
         from mltriton.runtime.native.portable import read_argument
 
         def launch(x: int, y: int, z: int, *arguments: Any) -> Any:
             pairs = list(zip(specs, arguments, strict=True))
             if any(read_argument(spec, argument) is None for spec, argument in pairs):
                 return NotImplemented
-            self._run((x, y, z), [argument for spec, argument in pairs if spec.takes_slot])
+            taken = [(spec.kind, argument) for spec, argument in pairs if spec.takes_slot]
+            self._run((x, y, z), [Bits(argument) if kind == "tensor" else argument for kind, argument in taken])
             return None
 
         return launch
 
     def run(self, grid: tuple[int, int, int], slots: Sequence[Slot], /) -> None:
         """Launch on slots: arrays where there are some, numbers by their bits."""
+        from mltriton.executor.arguments import Bits
         from mltriton.runtime.slots import value_of
 
-        self._run(grid, [slot.array if slot.array is not None else value_of(slot) for slot in slots])
+        self._run(grid, [Bits(slot.array) if slot.array is not None else value_of(slot) for slot in slots])
 
     def _run(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
         from mltriton.executor import run
