@@ -27,7 +27,7 @@ from mltriton.ir.constants import (
     width_of,
     wrap,
 )
-from mltriton.ir.floats import bits_to_float, float_to_bits
+from mltriton.ir.floats import bits_to_float, convert_float, float_to_bits, round_float
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import I1, FloatType, IndexType, Type, element_type
 
@@ -49,9 +49,9 @@ def fold_elementwise(op: Operation) -> Fold:
     if cls.commutative and constant_of(op.operands[0]) is not None and constant_of(op.operands[1]) is None:
         first, second = op.operands
         op.set_operands([second, first])
-    function = _element_function(op)
-    if function is not None and (constant := compute(function, op.operands, op.results[0].type)) is not None:
-        return constant
+    function, rounded = _element_function(op), round_float if cls in CHOICES else convert_float
+    if function is not None and (made := compute(function, op.operands, op.results[0].type, rounded)) is not None:
+        return made
     return _fold_equal(op) or _fold_neutral(op)
 
 
@@ -131,6 +131,8 @@ def _minimum(a: float, b: float) -> float | None:
     return b if a > b or (a == b and math.copysign(1, b) < 0) else a
 
 
+# What gives an operand or its negative, and rounds nothing: an infinity of fp8 stays one.
+CHOICES = {arith.MaximumF, arith.MinimumF, arith.MaxNumF, arith.MinNumF, arith.NegF, m.AbsF}
 FLOATS: dict[type[Operation], Callable[[float, float], float | None]] = {
     arith.AddF: lambda a, b: a + b,
     arith.SubF: lambda a, b: a - b,
@@ -318,7 +320,7 @@ def fold_cast(op: arith.Cast) -> Fold:
             op.set_operand(0, inner.source)
     old, new = element_type(op.source.type), element_type(op.result.type)
     if type(op) is arith.Bitcast:
-        return compute(partial(_bitcast, old=old, new=new), op.operands, op.result.type)
+        return compute(partial(_bitcast, old=old, new=new), op.operands, op.result.type, round_float)
     convert = CASTS.get(type(op))
     if convert is None:
         return None

@@ -99,8 +99,16 @@ def unsigned(value: int, type: Type) -> int:
     return value & ((1 << width_of(type)) - 1)
 
 
-def compute(function: Callable[..., Number | None], values: list[Value], type: Type) -> Attribute | None:
-    """`function` applied to the elements of constant values, as a constant of `type`; None where it is not known."""
+def compute(
+    function: Callable[..., Number | None],
+    values: list[Value],
+    type: Type,
+    rounded: Callable[[float, FloatType], float] = convert_float,
+) -> Attribute | None:
+    """`function` applied to the elements of constant values, as a constant of `type`; None where it is not known.
+
+    `rounded` makes a float one of the type: as operations convert numbers, or `round_float`, which keeps infinity.
+    """
     constants = [constant_of(value) for value in values]
     columns = [elements_of(constant) for constant in constants if constant is not None]
     count = max(map(len, columns), default=0)
@@ -113,7 +121,7 @@ def compute(function: Callable[..., Number | None], values: list[Value], type: T
         return None
     element = element_type(type)
     numbers = tuple(
-        convert_float(float(result), element) if isinstance(element, FloatType) else result
+        rounded(float(result), element) if isinstance(element, FloatType) else result
         for result in results
         if result is not None
     )

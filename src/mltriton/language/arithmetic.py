@@ -22,6 +22,7 @@ from mltriton.language.semantic import (
     as_number,
     as_operand,
     broadcast,
+    computable,
     literal,
     promoted,
     promoted_three,
@@ -205,7 +206,7 @@ def mod(x: object, y: object) -> tensor:
 
 def negative(x: object) -> tensor:
     """-x; of an unsigned integer modulo 2**bits."""
-    value = to_tensor(x)
+    value = computable(x)
     if value.dtype.is_floating():
         return tensor(current().emit(arith.NegF, value.handle), value.type)
     if not value.dtype.is_int():

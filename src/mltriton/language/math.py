@@ -14,7 +14,7 @@ from mltriton.ir.operation import Operation
 from mltriton.language import types
 from mltriton.language.arithmetic import clamp, fma, maximum, minimum, umulhi
 from mltriton.language.building import builtin, current, made_builtin
-from mltriton.language.semantic import promoted, to_tensor
+from mltriton.language.semantic import computable, promoted, to_tensor
 from mltriton.language.tensor import tensor
 from mltriton.language.types import dtype
 
@@ -78,7 +78,7 @@ floor, ceil = _unary("floor"), _unary("ceil")
 @builtin
 def abs(x: object) -> tensor:
     """The absolute value of x; of an unsigned integer x itself."""
-    value = to_tensor(x)
+    value = computable(x)
     if value.dtype.is_int_unsigned():
         return value
     if not (value.dtype.is_floating() or value.dtype.is_int_signed()):

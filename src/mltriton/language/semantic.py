@@ -268,8 +268,14 @@ def promoted_three(a: object, b: object, c: object) -> tuple[tensor, tensor, ten
     return x, y, z
 
 
+def computable(x: object) -> tensor:
+    """One operand as a tensor of the dtype in which two of its dtype are combined: a packed float as fp16."""
+    value = to_tensor(x)
+    return value.to(types.float16) if value.dtype.is_packed() else value
+
+
 def _joined(dtypes: Sequence[dtype]) -> dtype:
-    joined = dtypes[0]
+    joined = types.float16 if dtypes[0].is_packed() else dtypes[0]
     for other in dtypes[1:]:
         joined = promote(joined, other)
     return joined

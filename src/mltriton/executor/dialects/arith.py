@@ -87,6 +87,15 @@ def floats(function: Function) -> Maker:
     return make
 
 
+def operands_own(function: Function) -> Maker:
+    """What gives an operand, or its negative: rounding to fp8 would make infinity the largest number."""
+
+    def make(op: Operation) -> Handler:
+        return without_warp(function)
+
+    return make
+
+
 def signed(values: Array) -> Array:
     """i1 as 0 and -1; other integers as they are."""
     return -values.astype(np.int8) if values.dtype == np.bool_ else values
@@ -267,11 +276,11 @@ TABLE: Table = {
     arith.MulF: floats(operator.mul),
     arith.DivF: floats(np.divide),
     arith.RemF: floats(np.fmod),
-    arith.MaximumF: floats(np.maximum),
-    arith.MinimumF: floats(np.minimum),
-    arith.MaxNumF: floats(np.fmax),
-    arith.MinNumF: floats(np.fmin),
-    arith.NegF: floats(operator.neg),
+    arith.MaximumF: operands_own(np.maximum),
+    arith.MinimumF: operands_own(np.minimum),
+    arith.MaxNumF: operands_own(np.fmax),
+    arith.MinNumF: operands_own(np.fmin),
+    arith.NegF: operands_own(operator.neg),
     arith.CmpI: compare_integers,
     arith.CmpF: compare_floats,
     arith.Select: select,

@@ -13,7 +13,7 @@ import numpy as np
 
 from mltriton.dialects import math
 from mltriton.executor.code import Handler, Maker, Table
-from mltriton.executor.dialects.arith import floats, without_warp
+from mltriton.executor.dialects.arith import floats, operands_own, without_warp
 from mltriton.executor.values import Array, choose, rounder
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import F64, element_type
@@ -92,7 +92,7 @@ TABLE: Table = {
     math.Erf: exact(erf),
     math.Sqrt: exact(np.sqrt),
     math.Rsqrt: exact(rsqrt),
-    math.AbsF: floats(np.abs),
+    math.AbsF: operands_own(np.abs),
     math.AbsI: absolute,
     math.Floor: floats(np.floor),
     math.Ceil: floats(np.ceil),

@@ -90,7 +90,7 @@ def _block_pointer(builder: Builder, rectangle: Rectangle, scalars: Scalars, lim
         offset = line.offset - below
         offsets.append(scalars.emit(builder, offset, I32))
         ends = [end - below for end in line.ends] or [_last(builder, line, scalars) - below + Polynomial.constant(size)]
-        found = [scalars.emit(builder, end, I64) for end in ends]
+        found: list[Value] = [scalars.emit(builder, end, I64) for end in ends]
         if not line.ends and dim == rectangle.contiguous and size < least:
             found = [builder.emit(arith.MaxSI, *found, arith.integer(builder, least, I64))]
         if not any(map(fits, found)):

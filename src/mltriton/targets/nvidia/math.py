@@ -211,7 +211,8 @@ def _extremum(name: str, predicate: str, propagate: bool) -> floats.Rule:
     by_instruction = floats.intrinsic(name)
 
     def rule(e: floats.Emitter, op: arith.Binary) -> object:
-        return (by_comparison if e.result_type(op).bits == 64 else by_instruction)(e, op)
+        compares = e.result_type(op).bits == 64 or floats.chooses_bits(op.result.type)
+        return (by_comparison if compares else by_instruction)(e, op)
 
     return rule  # pyright: ignore[reportReturnType]
 

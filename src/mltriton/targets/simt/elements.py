@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import gcd
+from typing import Any
 
 from mltriton.analysis.axis_rules import is_natural
 from mltriton.dialects import arith, math, tt
@@ -120,10 +121,13 @@ def inline(name: str) -> Callable[[Function, Value], Value]:
     return compute
 
 
-def _extremum(name: str, propagate: bool) -> Rule:
+def _extremum(kind: type[arith.Binary], name: str, propagate: bool) -> Rule:
     """fmax or fmin take the number where one operand is NaN; where NaN is to win it is put back."""
+    by_comparison: Any = floats.RULES[kind]
 
     def rule(e: Emitter, op: arith.Binary) -> Value:
+        if floats.chooses_bits(op.result.type):
+            return by_comparison(e, op)
         f, machine = e.function, e.machine
         a, b = (e.widen(e.get(operand), operand.type) for operand in (op.lhs, op.rhs))
         number = machine.function(f, name, a, b)
@@ -170,10 +174,10 @@ RULES: Rules = {
     arith.ExtSI: _sign_extension,
     arith.CmpI: _compare,
     arith.Bitcast: _bitcast,
-    arith.MaximumF: _extremum("fmax", propagate=True),
-    arith.MinimumF: _extremum("fmin", propagate=True),
-    arith.MaxNumF: _extremum("fmax", propagate=False),
-    arith.MinNumF: _extremum("fmin", propagate=False),
+    arith.MaximumF: _extremum(arith.MaximumF, "fmax", propagate=True),
+    arith.MinimumF: _extremum(arith.MinimumF, "fmin", propagate=True),
+    arith.MaxNumF: _extremum(arith.MaxNumF, "fmax", propagate=False),
+    arith.MinNumF: _extremum(arith.MinNumF, "fmin", propagate=False),
     **{kind: floats.wide(inline(name)) for kind, name in math.TRANSCENDENTAL.items()},
     math.Rsqrt: floats.wide(_rsqrt),
     math.Floor: floats.intrinsic("llvm.floor"),

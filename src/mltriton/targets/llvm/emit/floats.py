@@ -15,6 +15,7 @@ from mltriton.dialects.scf_flow import handed_from
 from mltriton.ir.attributes import DenseAttr, FloatAttr
 from mltriton.ir.operation import Operation
 from mltriton.ir.operation import Value as IRValue
+from mltriton.ir.types import FloatType, Type, element_type
 from mltriton.targets.llvm.emit.context import Emitter, Rule, Rules
 from mltriton.targets.llvm.types import Value, constant
 from mltriton.targets.llvm.writer import Function
@@ -65,15 +66,22 @@ def extremum(predicate: str, propagate: bool) -> Rule:
         values = [op.lhs, op.rhs]
         if (never_nan(op.lhs) and not propagate) or (never_nan(op.rhs) and propagate):
             values.reverse()
+        f, type = e.function, op.results[0].type
         a, b = (e.widen(e.get(value), value.type) for value in values)
-        f = e.function
-        better = f.select(f.fcmp(predicate, a, b), a, b)
+        x, y = map(e.get, values) if chooses_bits(type) else (a, b)
+        better = f.select(f.fcmp(predicate, a, b), x, y)
         if not never_nan(values[0 if propagate else 1]):
             doubtful = a if propagate else b
-            better = f.select(f.fcmp("uno", doubtful, doubtful), a, better)
-        return e.narrow(better, op.results[0].type)
+            better = f.select(f.fcmp("uno", doubtful, doubtful), x, better)
+        return better if chooses_bits(type) else e.narrow(better, type)
 
     return rule
+
+
+def chooses_bits(type: Type) -> bool:
+    """Whether a choice of operands is one of their bits: rounding to fp8 would make infinity the largest number."""
+    element = element_type(type)
+    return isinstance(element, FloatType) and element.width == 8
 
 
 def never_nan(value: IRValue, assumed: frozenset[IRValue] = frozenset()) -> bool:
@@ -104,8 +112,12 @@ def _has_nan(attribute: FloatAttr | DenseAttr) -> bool:
 def _clamp(e: Emitter, op: tt.ClampF) -> Value:
     f = e.function
     x, low, high = (e.widen(e.get(operand), operand.type) for operand in op.operands)
-    raised = f.select(f.fcmp("olt" if op.propagate_nan else "ult", x, low), low, x)
-    return e.narrow(f.select(f.fcmp("ogt", raised, high), high, raised), op.results[0].type)
+    below = f.fcmp("olt" if op.propagate_nan else "ult", x, low)
+    above = f.fcmp("ogt", f.select(below, low, x), high)
+    if chooses_bits(op.results[0].type):
+        x, low, high = map(e.get, op.operands)
+    made = f.select(above, high, f.select(below, low, x))
+    return made if chooses_bits(op.results[0].type) else e.narrow(made, op.results[0].type)
 
 
 def _absolute_integer(e: Emitter, op: math.AbsI) -> Value:
