@@ -133,9 +133,8 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
         if is_kept:
             if len(self.grids) >= MAX_GRIDS:
                 self.grids.clear()
-            self.grids[tuple(map(index, cast(Any, grid)))] = (
-                launcher  # Of what can change its number no more than that.
-            )
+            numbers = map(index, cast(Any, grid))  # What is in the tuple may hold another number later.
+            self.grids[tuple(numbers)] = launcher
         return launcher
 
     def launcher_for(self, grid: Any, *, is_kept: bool = False) -> Launcher:
