@@ -131,4 +131,19 @@ tt.func public @beside(%d: !tt.ptr<f32>, %n: i64, %i: i32, %by: f32) {
   tt.descriptor_store %wide[%i, %before], %x : !tt.tensordesc<tensor<64x64xf32>>, tensor<64x64xf32>
   tt.return
 }
+// A transpose is written to shared memory as what it is the transpose of.
+// CHECK-LABEL: @transposed
+// CHECK: %[[HERE:.*]] = ttg.local_alloc : () -> !ttg.memdesc<32x64xf16, #[[SHARED]], #ttg.shared_memory, mutable>
+// CHECK-NEXT: %[[TURNED:.*]] = ttg.memdesc_trans %[[HERE]]
+// CHECK-NEXT: ttg.local_store %x, %[[TURNED]]
+// CHECK-NOT: tt.trans
+// CHECK: ttng.async_tma_copy_local_to_global %{{.*}}[%i, %i] %[[HERE]]
+tt.func public @transposed(%d: !tt.ptr<f16>, %n: i64, %i: i32, %by: f16) {
+  %x = tt.splat %by : f16 -> tensor<64x32xf16>
+  %one = arith.constant 1 : i64
+  %dd = ttng.tensor_map %d, [%n, %n], [%n, %one] : <f16>, <tensor<32x64xf16>>
+  %t = tt.trans %x {order = array<i32: 1, 0>} : tensor<64x32xf16> -> tensor<32x64xf16>
+  tt.descriptor_store %dd[%i, %i], %t : !tt.tensordesc<tensor<32x64xf16>>, tensor<32x64xf16>
+  tt.return
+}
 }

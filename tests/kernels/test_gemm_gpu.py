@@ -11,7 +11,16 @@ import pytest
 from mltriton.kernels import grouped_gemm, matmul
 from mltriton.kernels.epilogues import Epilogue
 from mltriton.kernels.gemm_few_groups import few_groups_launch
-from mltriton.kernels.gemm_gpu import GROUP_TILES, MULTIPROCESSORS, Shares, cost, groups_on, shares_on
+from mltriton.kernels.gemm_gpu import (
+    GROUP_TILES,
+    MULTIPROCESSORS,
+    Forms,
+    Shares,
+    cost,
+    forms_of,
+    groups_on,
+    shares_on,
+)
 from mltriton.kernels.gemm_grouped import grouped_gemm_launch
 from mltriton.kernels.gemm_persistent import persistent_launch
 from mltriton.kernels.gemm_tiles import Tile
@@ -39,7 +48,7 @@ def test_blocks_of_192_columns_fill_rounds_of_persistent_programs() -> None:
     columns = [
         found.tile and found.tile.n
         for in_turns in (True, False)
-        for found in [shares_on("cuda:90", 3072, 3072, 3072, a, 1, None, in_turns=in_turns)]
+        for found in [shares_on("cuda:90", 3072, 3072, 3072, a, 1, None, forms=Forms(in_turns))]
     ]
     assert columns[0] == 192 and columns[1] != 192
     b = np.empty((1, 3072, 3072), np.float16)
@@ -119,7 +128,8 @@ def test_parts_of_the_sum_are_added_up(m: int, n: int, k: int, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("orders", "batches", "columns"), [("rr", 1, 64), ("rc", 1, 64), ("cr", 1, 96), ("rr", 3, 64), ("rc", 2, 96)]
+    ("orders", "batches", "columns"),
+    [("rrr", 1, 64), ("rcr", 1, 64), ("crr", 1, 96), ("rrr", 3, 64), ("rcr", 2, 96), ("rcr", 1, 80), ("ccc", 2, 80)],
 )
 def test_programs_compute_several_blocks(
     orders: str, batches: int, columns: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -128,11 +138,11 @@ def test_programs_compute_several_blocks(
     install(monkeypatch)
     numbers = np.random.default_rng(0)
     a, b = (numbers.standard_normal((batches, *shape)).astype(np.float16) for shape in ((144, 80), (80, 112)))
-    a, b = (
-        np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2) if order == "c" else x
-        for x, order in zip((a, b), orders, strict=True)
-    )
     c = np.full((batches, 144, 112), np.nan, np.float32)
+    a, b, c = (
+        np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2) if order == "c" else x
+        for x, order in zip((a, b, c), orders, strict=True)
+    )
     launch = persistent_launch(a, b, c, Tile(64, columns, 32, 2), 2)
     assert launch is not None
     assert launch.grid == (2,)
@@ -140,6 +150,7 @@ def test_programs_compute_several_blocks(
     wanted = a.astype(np.float64) @ b.astype(np.float64)
     assert np.abs(c - wanted).max() < 1e-2
     assert "wgmma" in made.asm["ptx"] and "cp.async.bulk" in made.asm["ptx"]
+    assert columns != 80 or "m64n80k16" in made.asm["ptx"]  # 64 and 16 by one instruction
     c.fill(np.nan)
     made = launch._replace(constants=launch.constants | {"tensor_maps": "none"}).on("cuda:90", 4, 3).run()
     assert np.abs(c - wanted).max() < 1e-2
@@ -242,11 +253,24 @@ def test_even_shares_are_copied_by_a_producer_and_added_up(monkeypatch: pytest.M
     assert np.abs(c - (a.astype(np.float64) @ b.astype(np.float64) + bias)).max() < 1e-4
 
 
-def test_blocks_of_160_columns_where_they_are_one_round() -> None:
+def test_blocks_of_144_and_160_columns_where_they_are_one_round() -> None:
+    """Of the transpose where B lies by rows, so that one instruction multiplies all columns."""
     a = np.empty((1, 1), np.float16)
-    sizes = ((1536, 1536, 1536), (2048, 1280, 8192), (2176, 2176, 2176), (1792, 1792, 1792))
-    found = [shares_on("cuda:90", *size, a, 1, None, in_turns=True).tile for size in sizes]
-    assert [tile and tile.n for tile in found] == [160, 160, 160, 256]
+    sizes = ((1536, 1536, 1536), (2048, 1280, 8192), (2176, 2176, 2176), (1792, 1792, 1792), (3072, 3072, 3072))
+    for turned in (False, True):
+        found = [shares_on("cuda:90", *size, a, 1, None, forms=Forms(True, turned)) for size in sizes]
+        assert [share.tile and share.tile.n for share in found] == [144, 160, 160, 256, 192]
+        assert [share.turned for share in found] == [turned, turned, turned, False, False]
+
+
+@pytest.mark.parametrize(
+    ("orders", "wanted"), [("rr", (True, True)), ("rc", (True, False)), ("cr", (True, False)), ("cc", (True, False))]
+)
+def test_the_transpose_has_k_along_memory_in_b(orders: str, wanted: tuple[bool, bool]) -> None:
+    a, b = (np.empty((1, 16, 16), np.float16, order="C") for _ in orders)
+    a, b = (x.swapaxes(1, 2) if order == "c" else x for x, order in zip((a, b), orders, strict=True))
+    assert forms_of(a, b, in_turns=True) == wanted
+    assert forms_of(a, b, in_turns=False) == (False, False)
 
 
 def test_as_few_persistent_programs_as_rounds_need() -> None:

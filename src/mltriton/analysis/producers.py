@@ -14,7 +14,7 @@ from typing import cast
 from mltriton.analysis.aliasing import waits_for_own_programs
 from mltriton.analysis.rectangles import Reason
 from mltriton.analysis.workload import PLACED, adding_loop, is_multiplied
-from mltriton.dialects import gpu, scf, tt, ttng
+from mltriton.dialects import gpu, scf, tt, ttg, ttng
 from mltriton.ir.operation import Block, BlockArgument, Operation, OpResult, Value
 from mltriton.ir.types import TensorType
 
@@ -125,7 +125,7 @@ def _first_of_sharing(dot: tt.Dot) -> tt.Dot | None:
             return None
         found.add(dot)
         for operand in (dot.a, dot.b):
-            load = _load_of(operand)
+            load, _ = _load_of(operand)
             dots = _products_of(load) if load is not None and load.block is dot.block else None
             if dots is None:
                 return None
@@ -133,12 +133,28 @@ def _first_of_sharing(dot: tt.Dot) -> tt.Dot | None:
     return next(op for op in cast(Block, dot.block).ops if isinstance(op, tt.Dot) and op in found)
 
 
-def _load_of(value: Value) -> tt.DescriptorLoad | None:
-    """The load that gives a block, in whatever order and layout."""
-    op = value.defining_op
+def follows(first: tt.DescriptorLoad, second: tt.DescriptorLoad) -> int | None:
+    """The dimension along which a block is to follow another in shared memory: both are right operands of products by
+    the same left one, of which one instruction multiplies the columns of both then. None where they are not.
+    """
+    products = [_products_of(load) or [] for load in (first, second)]
+    dots = [found[0] for found in products if len(found) == 1]
+    if len(dots) < 2 or dots[0] is dots[1]:
+        return None
+    (one, turned), (other, also) = (_load_of(dot.b) for dot in dots)
+    left = [_load_of(dot.a) for dot in dots]
+    if (one, other, turned) != (first, second, also) or left[0] != left[1] or left[0][0] is None:
+        return None
+    return 0 if turned else 1
+
+
+def _load_of(value: Value) -> tuple[tt.DescriptorLoad | None, bool]:
+    """The load that gives a block, in whatever layout, and whether its rows have become columns."""
+    op, turned = value.defining_op, False
     while isinstance(op, (*PLACED, tt.Trans)) and op.operands:
+        turned ^= isinstance(op, tt.Trans | ttg.MemDescTrans)
         op = op.operands[0].defining_op
-    return op if isinstance(op, tt.DescriptorLoad) else None
+    return (op if isinstance(op, tt.DescriptorLoad) else None), turned
 
 
 def _products_of(load: tt.DescriptorLoad) -> list[tt.Dot] | None:

@@ -29,7 +29,7 @@ from mltriton.kernels.arrays import (
 from mltriton.kernels.calls import again, key_of, remember
 from mltriton.kernels.epilogues import Function
 from mltriton.kernels.fused_gemm import fused_matmul_launch, transform_launch
-from mltriton.kernels.gemm_gpu import is_large, lies_along_k, shares_on
+from mltriton.kernels.gemm_gpu import forms_of, is_large, lies_along_k, shares_on
 from mltriton.kernels.gemm_persistent import lines_of, persistent_launch
 from mltriton.kernels.gemm_resident import choose_share, resident_launch
 from mltriton.kernels.gemm_tiles import (
@@ -201,14 +201,17 @@ def _launches_of_warps(product: Product, form: Form, splits: int | None, target:
         a, b, out = (x.swapaxes(1, 2) for x in (b, a, out))
     a, b, out = (with_apart_rows(x) for x in (a, b, out))
     batch, m, k = a.shape
-    in_turns = is_plain and form == "auto" and lines_of(a, b, out) is not None
-    tile, warps, stages, splits = shares_on(target, m, b.shape[2], k, a, batch, splits, lies_along_k(a, b), in_turns)
+    forms = forms_of(a, b, in_turns=is_plain and form == "auto" and lines_of(a, b, out) is not None)
+    shares = shares_on(target, m, b.shape[2], k, a, batch, splits, lies_along_k(a, b), forms)
+    tile, warps, stages, splits, turned = shares
+    if turned:
+        a, b, out = (x.swapaxes(1, 2) for x in (b, a, out))
     if splits > 1:
         sums, added = split_k_launches(a, b, out, product.epilogue, splits, None, tile, REDUCED_BY_WARPS)
         return [*first, sums.on(target, warps, stages), added.on(target, REDUCING_WARPS)]
     if is_plain:
         made = None
-        if in_turns and tile is not None and is_large(tile, warps):
+        if forms.in_turns and tile is not None and is_large(tile, warps):
             made = persistent_launch(a, b, out, tile)
         made = made or matmul_launch(a, b, out, form, tile)
     else:

@@ -70,12 +70,13 @@ def few_groups_launch(
     programs: int | None = None,
 ) -> Launch | None:
     """The launch that computes all c_i = epilogue(a_i b_i), of which none is empty, by so many programs (as many as a
-    GPU has room for when None); None for too many groups, and where neither rows nor columns of an array lie together.
+    GPU has room for when None); None for too many groups, and where neither rows nor columns of an array lie together,
+    or rows of c do not.
     """
     lines = [lines_of(*(z[None] for z in each)) for each in zip(a, b, c, strict=True)]
-    if len(a) > MOST_GROUPS or None in lines:
+    known = [each for each in lines if each is not None and not each[2][1]]
+    if len(a) > MOST_GROUPS or len(known) < len(lines):
         return None
-    known = [each for each in lines if each is not None]
     sizes = [(*z.shape, x.shape[1]) for x, z in zip(a, c, strict=True)]
     blocks = sum(triton.cdiv(m, tile.m) * triton.cdiv(n, tile.n) for m, n, _ in sizes)
     programs = programs or multiprocessors_of(a[0]) * (1 if is_large(tile, warps) else 2)

@@ -19,13 +19,23 @@ from mltriton.records import NamedTuple
 
 class Shares(NamedTuple):
     """Block and warps of a program (both None where a program is one thread), stages of its loop (None: the usual
-    number), parts of K.
+    number), parts of K; whether the transpose is computed.
     """
 
     tile: Tile | None = None
     warps: int | None = None
     stages: int | None = None
     splits: int = 1
+    turned: bool = False
+
+
+class Forms(NamedTuple):
+    """How a product can be computed besides by a program for each block: `in_turns`, by persistent programs, and then
+    `turned`, as its transpose, whose right operand has K along memory.
+    """
+
+    in_turns: bool = False
+    turned: bool = False
 
 
 class GroupTile(NamedTuple):
@@ -52,9 +62,10 @@ GROUP_TILES = (
     GroupTile(64, 64, 4, 0.47),
     GroupTile(64, 32, 4, 0.28),
 )
-# Only of persistent programs, which multiply 128 columns and 64 or 32 apart: 384 of the first are 3 rounds at 3072
-# (0.97 of the speed of cuBLAS, 0.77 with 128 x 256), 120 of the second one round at 1536 (0.89 and 0.75).
-TURN_TILES = (GroupTile(128, 192, 8, 0.98), GroupTile(128, 160, 8, 0.86))
+# Only of persistent programs, which multiply 128 columns and 64, 32 or 16 apart: 384 of the first are 3 rounds at 3072
+# (0.97 of the speed of cuBLAS, 0.77 with 128 x 256), 132 of the last one round at 1536 (0.96 and 0.72).
+TURN_TILES = (GroupTile(128, 192, 8, 0.92), GroupTile(128, 160, 8, 0.86), GroupTile(128, 144, 8, 0.83))
+JOINED = 160  # columns of blocks whose parts one instruction multiplies, where K lies along memory in B
 STEP_BYTES = 128  # of K
 MULTIPROCESSORS = 132
 DEEPEST = 8  # stages, where a program has a multiprocessor to itself
@@ -81,18 +92,19 @@ def cycles_of(tile: GroupTile, k: int, item_bytes: int, splits: int) -> float:
 
 @lru_cache(maxsize=4096)
 def choose_group_shares(
-    m: int, n: int, k: int, item_bytes: int, batch: int, splits: int | None, in_turns: bool
-) -> tuple[GroupTile, int, bool]:
-    """The tile and the parts of K (those that are asked for, if any) of the least cost, and whether each program has a
-    multiprocessor to itself; `in_turns`: persistent programs can compute it.
+    m: int, n: int, k: int, item_bytes: int, batch: int, splits: int | None, forms: Forms
+) -> tuple[GroupTile, int, bool, bool]:
+    """The tile and the parts of K (those that are asked for, if any) of the least cost, whether each program has a
+    multiprocessor to itself, and whether the transpose is computed.
     """
     steps = triton.cdiv(k, STEP_BYTES // item_bytes)
     parts = [splits] if splits else [p for p in (1, 2, 4, 8, MOST_SPLITS) if p == 1 or steps >= 4 * p]
-    found = [(tile, p) for p in parts for tile in GROUP_TILES]
-    if in_turns and splits in (None, 1):
-        found += [(tile, 1) for tile in TURN_TILES]
-    best, count = min(found, key=lambda each: cost(each[0], m, n, k, item_bytes, batch, each[1]))
-    return best, count, batch * count * blocks_in(best, m, n) <= MULTIPROCESSORS
+    found = [(tile, p, False) for p in parts for tile in GROUP_TILES]
+    if forms.in_turns and splits in (None, 1):
+        found += [(tile, 1, forms.turned and tile.columns <= JOINED) for tile in TURN_TILES]
+    sides = {False: (m, n), True: (n, m)}
+    best, count, turned = min(found, key=lambda each: cost(each[0], *sides[each[2]], k, item_bytes, batch, each[1]))
+    return best, count, batch * count * blocks_in(best, *sides[turned]) <= MULTIPROCESSORS, turned
 
 
 def blocks_in(tile: GroupTile, m: int, n: int) -> int:
@@ -132,10 +144,10 @@ def shares_on(
     batch: int,
     splits: int | None,
     along_k: bool = False,
-    in_turns: bool = False,
+    forms: Forms = Forms(),  # noqa: B008 - it never changes
 ) -> Shares:
     """How a product of matrices like `operand` is shared out on a target; `splits` parts of K, or as many as are best
-    where that is None. `along_k`: K lies along memory in both; `in_turns`: persistent programs can compute it.
+    where that is None. `along_k`: K lies along memory in both.
     """
     target = target_of(target, operand)
     family, size = family_of_warps(target), multiplied_bytes(operand)
@@ -149,11 +161,16 @@ def shares_on(
     if not in_groups:
         return Shares(*choose_warp_tiles(m, n, size, batch * (splits or 1), family), None, splits or 1)
     size = item_size(operand)
-    best, count, alone = choose_group_shares(m, n, k, size, batch, splits, in_turns)
+    best, count, alone, turned = choose_group_shares(m, n, k, size, batch, splits, forms)
     is_small = best.rows + best.columns <= SMALL_SIDES and k // count * size >= GROUP_STEP_BYTES * DEEPEST
     depth = (GROUP_STEP_BYTES if alone and is_small else STEP_BYTES) // size
     tile = Tile(best.rows, best.columns, depth, 8)
-    return Shares(tile, best.warps, _stages(target, tile, size, DEEPEST if alone else best.stages), count)
+    return Shares(tile, best.warps, _stages(target, tile, size, DEEPEST if alone else best.stages), count, turned)
+
+
+def forms_of(a: Array, b: Array, *, in_turns: bool) -> Forms:
+    """The forms of a product of [batch, M, K] and [batch, K, N] arrays that persistent programs can compute, or not."""
+    return Forms(in_turns, in_turns and strides_of(a)[2] == 1 != strides_of(b)[1])
 
 
 def lies_along_k(a: Array, b: Array) -> bool:

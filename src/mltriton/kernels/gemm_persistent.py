@@ -43,14 +43,32 @@ def right(desc, k, n, TURNED: tl.constexpr):
 
 
 @triton.jit
+def result_descriptor(base, M, N, stride, TURNED: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    """C [M, N] by blocks [BM, BN], or its transpose by blocks [BN, BM]."""
+    if TURNED:
+        return tl.make_tensor_descriptor(base, [N, M], [stride, 1], [BN, BM])
+    else:
+        return tl.make_tensor_descriptor(base, [M, N], [stride, 1], [BM, BN])
+
+
+@triton.jit
+def store(desc, m, n, block, TURNED: tl.constexpr):
+    """The block of C that begins at row m and column n."""
+    if TURNED:
+        desc.store([n, m], block.T)
+    else:
+        desc.store([m, n], block)
+
+
+@triton.jit
 def matmul_persistent_kernel(
     a_ptr, b_ptr, c_ptr, batches, M, N, K, stride_ab, stride_a, stride_bb, stride_b, stride_cb, stride_c,
-    A_TURNED: tl.constexpr, B_TURNED: tl.constexpr, BATCHED: tl.constexpr, ACC: tl.constexpr,
+    A_TURNED: tl.constexpr, B_TURNED: tl.constexpr, C_TURNED: tl.constexpr, BATCHED: tl.constexpr, ACC: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, MORE: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """C [batches, M, N] = A [batches, M, K] B [batches, K, N]; program id p computes blocks p, p + programs, ...
-    `A_TURNED`: A is the transpose of rows of `stride_a`. `BATCHED`: there is more than one product. `MORE`: columns of
-    a block besides the first BN, which are a product of their own.
+    `A_TURNED`: A is the transpose of rows of `stride_a`, and so the others. `BATCHED`: there is more than one product.
+    `MORE`: columns of a block besides the first BN, which are a product of their own.
     """
     blocks = tl.cdiv(M, BM) * tl.cdiv(N, BN + MORE)
     for block in tl.range(tl.program_id(0), batches * blocks, tl.num_programs(0), warp_specialize=True):
@@ -66,13 +84,13 @@ def matmul_persistent_kernel(
         else:
             a_desc = tl.make_tensor_descriptor(a_base, [M, K], [stride_a, 1], [BM, BK])
         b_desc = right_descriptor(b_base, N, K, stride_b, B_TURNED, BN, BK)
-        c_desc = tl.make_tensor_descriptor(c_base, [M, N], [stride_c, 1], [BM, BN])
+        c_desc = result_descriptor(c_base, M, N, stride_c, C_TURNED, BM, BN)
         row, column = coordinates_of(inside, M, N, BM, BN + MORE, GROUP)
         m, n = row * BM, column * (BN + MORE)
         acc = tl.zeros((BM, BN), dtype=ACC)
         if MORE:
             more_b_desc = right_descriptor(b_base, N, K, stride_b, B_TURNED, MORE, BK)
-            more_c_desc = tl.make_tensor_descriptor(c_base, [M, N], [stride_c, 1], [BM, MORE])
+            more_c_desc = result_descriptor(c_base, M, N, stride_c, C_TURNED, BM, MORE)
             more = tl.zeros((BM, MORE), dtype=ACC)
         for k in range(0, K, BK):
             if A_TURNED:
@@ -85,9 +103,9 @@ def matmul_persistent_kernel(
             acc = tl.dot(a, b, acc, input_precision="ieee", out_dtype=ACC)
             if MORE:
                 more = tl.dot(a, more_b, more, input_precision="ieee", out_dtype=ACC)
-        c_desc.store([m, n], acc.to(c_ptr.dtype.element_ty))
+        store(c_desc, m, n, acc.to(c_ptr.dtype.element_ty), C_TURNED)
         if MORE:
-            more_c_desc.store([m, n + BN], more.to(c_ptr.dtype.element_ty))
+            store(more_c_desc, m, n + BN, more.to(c_ptr.dtype.element_ty), C_TURNED)
 
 
 def persistent_launch(a: Array, b: Array, c: Array, tile: Tile, programs: int | None = None) -> Launch | None:
@@ -104,18 +122,17 @@ def persistent_launch(a: Array, b: Array, c: Array, tile: Tile, programs: int | 
         return None
     strides = [number for x, (line, _) in zip((a, b, c), lines, strict=True) for number in (strides_of(x)[0], line)]
     constants = {
-        "A_TURNED": lines[0][1], "B_TURNED": lines[1][1], "BATCHED": batches > 1, "ACC": ACCUMULATORS[dtype_name(a)],
-        "BM": tile.m, "BN": first, "MORE": tile.n - first, "BK": tile.k, "GROUP": tile.group,
+        "A_TURNED": lines[0][1], "B_TURNED": lines[1][1], "C_TURNED": lines[2][1], "BATCHED": batches > 1,
+        "ACC": ACCUMULATORS[dtype_name(a)], "BM": tile.m, "BN": first, "MORE": tile.n - first, "BK": tile.k,
+        "GROUP": tile.group,
     }  # fmt: skip
     return Launch(matmul_persistent_kernel, (programs,), (a, b, c, batches, m, n, k, *strides), constants)
 
 
 def lines_of(a: Array, b: Array, c: Array) -> list[tuple[int, bool]] | None:
-    """How far lines of each array lie apart in memory, and whether they are columns; None where one has none, or where
-    those of `c` are.
-    """
+    """How far lines of each array lie apart in memory, and whether they are columns; None where one has none."""
     lines = [line for x in (a, b, c) if (line := _line_of(x)) is not None]
-    return None if len(lines) < 3 or lines[2][1] else lines
+    return None if len(lines) < 3 else lines
 
 
 def _line_of(x: Array) -> tuple[int, bool] | None:

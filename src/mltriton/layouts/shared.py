@@ -157,7 +157,8 @@ def copied(shape: Shape, element_bytes: int) -> NvmmaSharedEncoding | None:
 
 
 def _layout(offset: Vectors, shape: Shape) -> LinearLayout:
-    return LinearLayout.of({"offset": offset}, {f"dim{dim}": size for dim, size in enumerate(shape)})
+    sizes = {f"dim{dim}": 1 << (size - 1).bit_length() for dim, size in enumerate(shape)}
+    return LinearLayout.of({"offset": offset}, sizes)
 
 
 def _unit(rank: int, dim: int, step: int) -> Shape:

@@ -2,9 +2,10 @@
 
 Level: ttg, after `pipeline-loads`. Takes any program and changes it in place: a `tt.descriptor_load` or
 `tt.descriptor_store` (`tt.descriptor_reduce`) through a `ttng.tensor_map` becomes a copy to or from a block in shared
-memory, with a barrier that says when it has come, and a load or store of that block. Guarantees: no such access is
-left; a block in shared memory is written only after the engine and all warps are done with it, and one in global
-memory only after an earlier copy that may meet it (`analysis/store_order.py`), and after what lanes have loaded of it.
+memory, with a barrier that says when it has come, and a load or store of that block, which is written transposed where
+a transpose is stored. Guarantees: no such access is left; a block in shared memory is written only after the engine and
+all warps are done with it, and one in global memory only after an earlier copy that may meet it
+(`analysis/store_order.py`), and after what lanes have loaded of it.
 """
 
 from __future__ import annotations
@@ -80,7 +81,10 @@ def _store(op: tt.DescriptorStore, spec: TargetSpec, *, waits: bool, after_loads
     if waits:
         builder.create(ttng.AsyncTMAStoreWait, written=True)
     here = builder.emit(ttg.LocalAlloc, None, result_types=[_copied(block, spec)])
-    builder.create(ttg.LocalStore, op.value, here)
+    value, there = op.value, here
+    if isinstance(turned := _maker(value), tt.Trans) and tuple(turned.order) == (1, 0):
+        value, there = turned.source, builder.emit(ttg.MemDescTrans, here)
+    builder.create(ttg.LocalStore, value, there)
     builder.create(ttng.FenceAsyncShared, everywhere=after_loads)
     builder.create(gpu.Barrier)
     if isinstance(op, tt.DescriptorReduce):
@@ -89,6 +93,14 @@ def _store(op: tt.DescriptorStore, spec: TargetSpec, *, waits: bool, after_loads
         builder.create(ttng.AsyncTMACopyLocalToGlobal, op.desc, op.indices, here, None)
     builder.create(ttng.AsyncTMAStoreWait)
     op.erase()
+
+
+def _maker(value: Value) -> Operation | None:
+    """What gives a block, in whatever layout."""
+    op = value.defining_op
+    while isinstance(op, ttg.ConvertLayout):
+        op = op.source.defining_op
+    return op
 
 
 # What pipelines use as well.

@@ -25,12 +25,25 @@ class State(NamedTuple):
     parity: Value
 
 
+class Part(NamedTuple):
+    """A block of each slot: where the slots are, and where in one it begins."""
+
+    memory: Value
+    block: MemDescType
+    start: Sequence[int]
+
+    def at(self, builder: Builder, slot: Value) -> Value:
+        """The block of a slot."""
+        offsets = [slot, *(arith.integer(builder, number) for number in self.start)]
+        return builder.emit(ttg.MemDescSubview, self.memory, offsets, result_types=[self.block])
+
+
 @dataclass(frozen=True, eq=False)
 class Ring:
     """Slots for so many blocks each; `empty` is None where every slot is filled but once."""
 
     slots: int
-    buffers: list[Value]
+    buffers: list[Part]
     full: Value
     empty: Value | None
     warps: int
@@ -52,7 +65,7 @@ class Ring:
     def wait(self, builder: Builder, state: State) -> list[Value]:
         """Until the slot's blocks have come; where they are."""
         builder.create(ttng.WaitBarrier, window_at(builder, self.full, state.slot), state.parity)
-        return [window_at(builder, buffer, state.slot) for buffer in self.buffers]
+        return [part.at(builder, state.slot) for part in self.buffers]
 
     def release(self, builder: Builder, slot: Value) -> None:
         """All warps are done with a slot, each by itself."""
@@ -65,17 +78,34 @@ class Ring:
             builder.create(ttng.WaitBarrier, window_at(builder, self.empty, state.slot), state.parity)
         barrier = window_at(builder, self.full, state.slot)
         builder.create(ttng.BarrierExpect, barrier, None, size=size)
-        return barrier, [window_at(builder, buffer, state.slot) for buffer in self.buffers]
+        return barrier, [part.at(builder, state.slot) for part in self.buffers]
 
 
-def make_ring(builder: Builder, blocks: Sequence[MemDescType], slots: int, warps: int, *, once: bool) -> Ring:
-    """Shared memory of a ring, its barriers without their first phase."""
-    whole = [MemDescType((slots, *block.shape), block.element, block.encoding) for block in blocks]
-    buffers = [cast(Value, builder.emit(ttg.LocalAlloc, None, result_types=[block])) for block in whole]
+def make_ring(
+    builder: Builder, blocks: Sequence[MemDescType], along: Sequence[int | None], slots: int, warps: int, *, once: bool
+) -> Ring:
+    """Shared memory of a ring, its barriers without their first phase. `along`: the dimension in which a block follows
+    the one before it, if it is to.
+    """
+    buffers = _parts(builder, blocks, along, slots)
     barriers = [
         builder.emit(ttg.LocalAlloc, None, result_types=[MemDescType((slots, 1), I64)]) for _ in range(1 if once else 2)
     ]
     return Ring(slots, buffers, barriers[0], None if once else barriers[1], warps)
+
+
+def _parts(builder: Builder, blocks: Sequence[MemDescType], along: Sequence[int | None], slots: int) -> list[Part]:
+    wholes, starts = list[MemDescType](), list[tuple[int, list[int]]]()
+    for block, dim in zip(blocks, along, strict=True):
+        shape, start = list(block.shape), [0] * len(block.shape)
+        if dim is not None:
+            shape = list(wholes.pop().shape[1:])
+            start[dim] = shape[dim]
+            shape[dim] += block.shape[dim]
+        starts.append((len(wholes), start))
+        wholes.append(MemDescType((slots, *shape), block.element, block.encoding))
+    memories = [cast(Value, builder.emit(ttg.LocalAlloc, None, result_types=[whole])) for whole in wholes]
+    return [Part(memories[number], block, start) for block, (number, start) in zip(blocks, starts, strict=True)]
 
 
 def begin_rings(builder: Builder, rings: Sequence[Ring]) -> None:

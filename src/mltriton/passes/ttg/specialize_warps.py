@@ -15,9 +15,10 @@ Source: Shah et al., "FlashAttention-3", arXiv:2407.08608, section 3.1.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import cast
 
-from mltriton.analysis.producers import Group, NotProduced, Producer, producer_of
+from mltriton.analysis.producers import Group, NotProduced, Producer, follows, producer_of
 from mltriton.analysis.residency import comes_late, programs_at_once
 from mltriton.dialects import scf, tt, ttg, ttng
 from mltriton.dialects.scf_carried import carry_also, yield_also
@@ -44,6 +45,7 @@ from mltriton.targets.registry import (
 )
 
 States = dict[Ring, State]
+WIDE = 64  # columns that an instruction multiplies for longer than it reads what it multiplies them with
 _KEPT_BYTES = 1024  # of shared memory, for barriers
 
 
@@ -171,6 +173,17 @@ class Plan:
     def _blocks(self, group: Group) -> tuple[MemDescType, ...]:
         return tuple(copied_type(load, self.spec) for load in group.loads)
 
+    def _along(self, group: Group) -> list[int | None]:
+        """For each load the dimension along which its block follows that of the load before: where both lie alike, and
+        it is so narrow that reading the left operand again would take longer than multiplying it.
+        """
+        found: list[int | None] = [None]
+        for (first, before), (second, block) in pairwise(zip(group.loads, self._blocks(group), strict=True)):
+            dim = follows(first, second)
+            alike = dim is not None and before.encoding == block.encoding and _less(before, dim) == _less(block, dim)
+            found.append(dim if dim is not None and alike and block.shape[dim] < WIDE else None)
+        return found
+
     def _is_inner(self, group: Group) -> bool:
         """Whether a group's loop has no further loop with blocks."""
         return bool(group.loops) and not any(group.loops[-1] in g.loops[:-1] for g in self.producer.groups)
@@ -253,7 +266,8 @@ class Plan:
         made: dict[_Key, Ring] = {}
         for group, key in self.keys.items():
             if key not in made:
-                made[key] = make_ring(builder, _kinds(key), self.slots[key], self.warps, once=not group.loops)
+                along, once = self._along(group), not group.loops
+                made[key] = make_ring(builder, _kinds(key), along, self.slots[key], self.warps, once=once)
         begin_rings(builder, list(made.values()))
         return made
 
@@ -275,7 +289,7 @@ class Plan:
             ring = self.rings[self.keys[group]]
             for load, buffer in zip(group.loads, ring.buffers, strict=True):
                 builder = Builder().before(load)
-                read_from(load, window_at(builder, buffer, states[ring].slot))
+                read_from(load, buffer.at(builder, states[ring].slot))
         end = Builder().before(block.terminator)
         for group in here if isinstance(block.parent_op, scf.For) else ():
             ring = self.rings[self.keys[group]]
@@ -345,6 +359,11 @@ def _fill(builder: Builder, group: Group, ring: Ring, state: State, values: dict
 
 def _kinds(key: _Key) -> tuple[MemDescType, ...]:
     return cast("tuple[MemDescType, ...]", key[0])
+
+
+def _less(block: MemDescType, dim: int) -> tuple[int, ...]:
+    """The sizes of all other dimensions."""
+    return block.shape[:dim] + block.shape[dim + 1 :]
 
 
 def _bytes(group: Group) -> int:

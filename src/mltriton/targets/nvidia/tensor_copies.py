@@ -9,6 +9,7 @@ pair of a tensor map and the box of its copies is a parameter of the kernel. Sou
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import product
 from typing import cast
 
@@ -21,12 +22,13 @@ from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import FloatType, IntegerType, MemDescType, TensorDescType, byte_width
 from mltriton.layouts.shared import GROUP_BYTES, MOST_COPIED, NvmmaSharedEncoding
 from mltriton.records import NamedTuple
-from mltriton.targets.llvm.types import I32, Value, constant
+from mltriton.targets.llvm.types import I32, Value, constant, vector
 from mltriton.targets.nvidia import tensor_maps
 from mltriton.targets.nvidia.assembly import ptx
 from mltriton.targets.nvidia.machine import NvidiaMachine
 from mltriton.targets.simt.context import Emitter, Rules
 from mltriton.targets.simt.lanes import Emitted
+from mltriton.targets.simt.moves import linear
 from mltriton.targets.simt.shared import touch
 
 Copy = ttng.AsyncTMACopyGlobalToLocal | ttng.AsyncTMACopyLocalToGlobal
@@ -246,9 +248,14 @@ def _listed(first: int, count: int) -> str:
 def _places(e: Emitter, op: Copy, memory: IRValue) -> Iterator[tuple[Value, list[Value]]]:
     """The address of each box in shared memory, and its first element's coordinates, the fastest first."""
     block = e.shared(memory)
+    pointer = block.pointer
+    if block.swizzle is not None and any(start.literal != 0 for start in block.swizzle.offsets):
+        parts = zip(block.swizzle.offsets, block.swizzle.images, strict=True)
+        moved = reduce(e.function.add, (linear(e.function, start, images) for start, images in parts))
+        pointer = e.affine.address(pointer, moved, vector(f"i{8 * byte_width(_memory(op).element)}", 1))
     boxes, indices = boxes_of(_memory(op), len(op.indices)), [e.get(index) for index in op.indices]
     for offset, at in boxes.places:
-        there = e.affine.displaced(block.pointer, offset)
+        there = e.affine.displaced(pointer, offset)
         yield there, [e.affine.add(i, constant(I32, step)) for i, step in zip(indices, at, strict=True)][::-1]
 
 

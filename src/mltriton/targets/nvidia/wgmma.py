@@ -13,7 +13,6 @@ from typing import cast
 
 from mltriton.dialects import ttg, ttng
 from mltriton.errors import BackendError
-from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import I8, MemDescType, TensorType, Type, byte_width
 from mltriton.layouts.shared import NvmmaSharedEncoding
@@ -21,10 +20,10 @@ from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import I32, I64, Value, constant
 from mltriton.targets.nvidia import dot
 from mltriton.targets.nvidia.assembly import letter
+from mltriton.targets.nvidia.joined import GROUP_ROWS, columns_of, joined_with, starts
 from mltriton.targets.simt.context import Emitted, Emitter, Rules
 from mltriton.targets.simt.moves import linear
 
-GROUP_ROWS = 64
 ROWS = 8  # of the smallest matrix in shared memory
 STEP_BYTES = 32  # along K that one instruction multiplies
 UNIT = 16  # bytes that descriptors count in
@@ -106,22 +105,36 @@ def _image(images: Sequence[int], index: int) -> int:
 
 
 def _dot(e: Emitter, op: ttng.WarpGroupDot) -> Emitted:
-    """All instructions along K, in one group."""
-    name, depth = dot.sums_of(op), STEP_BYTES // byte_width(_element(op.a))
-    sums = dot.as_sums(e, op, name)
+    """All instructions along K, in one group. Those of the product before may have done it (`joined.py`): its group is
+    empty then.
+    """
+    if (done := e.find(op.result)) is not None:
+        e.function.assembly("wgmma.commit_group.sync.aligned;", "~{memory}", [])
+        return done
+    name, products = dot.sums_of(op), joined_with(op, lambda value: e.find(value) is not None)
+    sums = [dot.as_sums(e, each, name) for each in products]
+    made = iter(_multiply(e, op, name, sum(columns_of(each) for each in products), [x for own in sums for x in own]))
+    for each, own in zip(products, sums, strict=True):
+        registers = dot.from_sums(e, each, name, [next(made) for _ in own])
+        e.put(each.result, e.held(registers, each.result.type))
+    return e.any(op.result)
+
+
+def _multiply(e: Emitter, op: ttng.WarpGroupDot, name: str, columns: int, sums: Sequence[Value]) -> Sequence[Value]:
+    """The new sums of a product of so many columns."""
+    depth = STEP_BYTES // byte_width(_element(op.a))
     b = _in_shared(e, op.b, 1, depth)
     count = 4 * cast(TensorType, op.result.type).shape[-2] // GROUP_ROWS
     a = _in_shared(e, op.a, 0, depth, count) if isinstance(op.a.type, MemDescType) else None
     words = [] if a is not None else _words(e, op.a)
     descriptors = [] if a is None else [a.descriptor]
     operands = [*words, *descriptors, b.descriptor]
-    text = _text(op, name, len(sums), len(words), a, b, count)
+    text = _text(op, name, columns, len(sums), len(words), a, b, count)
     types = [value.type for value in sums]
-    before = [] if _starts(op) else sums  # Sums that start are written only, and by no lane before.
+    before: Sequence[Value] = () if starts(op) else sums  # Sums that start are written only, and by no lane before.
     constraints = [*(f"=&{letter(type_)}" for type_ in types), *(letter(value.type) for value in operands)]
     constraints += [*map(str, range(len(before))), "~{memory}"]
-    made = e.function.assembly(text, ",".join(constraints), types, *operands, *before)
-    return e.held(dot.from_sums(e, op, name, made), op.result.type)
+    return e.function.assembly(text, ",".join(constraints), types, *operands, *before)
 
 
 def _words(e: Emitter, value: IRValue) -> list[Value]:
@@ -130,17 +143,13 @@ def _words(e: Emitter, value: IRValue) -> list[Value]:
     return list(lanes.values) if not lanes.form.is_plain else dot.words_of(e.function, e.registers(value))
 
 
-def _starts(op: ttng.WarpGroupDot) -> bool:
-    """Whether the sums begin at 0."""
-    return splat_of(op.c) == 0
-
-
-def _text(op: ttng.WarpGroupDot, name: str, sums: int, words: int, a: Operand | None, b: Operand, count: int) -> str:
+def _text(
+    op: ttng.WarpGroupDot, name: str, columns: int, sums: int, words: int, a: Operand | None, b: Operand, count: int
+) -> str:
     """The instructions, for each step `count` below each other: `$0`, ... are sums, then come words of `a` or its
     descriptor, and that of `b`.
     """
     left, right = _element(op.a), _element(op.b)
-    columns = cast(TensorType, op.result.type).shape[-1]
     depth = STEP_BYTES // byte_width(left)
     factors = f"{dot.name_of(left, op.a_unsigned)}.{dot.name_of(right, op.b_unsigned)}"
     steps, shape = len(b.steps), f"m{GROUP_ROWS}n{columns}k{depth}"
@@ -158,7 +167,7 @@ def _text(op: ttng.WarpGroupDot, name: str, sums: int, words: int, a: Operand | 
             lines.append(f"add.s64 da, ${sums}, {a.steps[step] + a.below[number]};")
         if number == 0:
             lines.append(f"add.s64 db, ${sums + words + (a is not None)}, {b.steps[step]};")
-        adds = int(step > 0 or not _starts(op))
+        adds = int(step > 0 or not starts(op))
         lines.append(f"wgmma.mma_async.sync.aligned.{shape}.{name}.{factors} {{{listed}}}, {first}, db, {adds}{ends};")
     if not op.continues:
         lines.append("wgmma.commit_group.sync.aligned;")
