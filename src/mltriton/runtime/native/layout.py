@@ -1,8 +1,9 @@
 """What sources/ takes for granted of CPython, numpy and torch, checked before the code is used.
 
-Level: runtime. The launcher reads three object layouts directly: a Python object's type, three fields of a numpy array
-(fixed by numpy's C interface) and DLPack's table of functions (fixed by its version). Guarantees: `is_as_expected` is
-True only where this process really has the first two; `find_describe` returns a function only if the third fits.
+Level: runtime. The launcher reads four object layouts directly: a Python object's type, items of tuples and bytes,
+three fields of a numpy array (fixed by numpy's C interface), and DLPack's table of functions (fixed by its version).
+Guarantees: `is_as_expected` is True only where this process really has the first three; `find_describe` returns a
+function only if the fourth fits.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 _TYPE_OFFSET = 8  # PyObject.ob_type
+TUPLE_ITEMS, BYTES_START = tuple.__basicsize__, bytes.__basicsize__ - 1
 _DATA_OFFSET, _DESCR_OFFSET, _FLAGS_OFFSET = 16, 56, 64  # PyArrayObject
 _WRITEABLE = 0x400
 
@@ -32,9 +34,11 @@ def is_as_expected() -> bool:
     # Builds without the global lock ("t") and with Py_TRACE_REFS (`getobjects`) have other object headers.
     if ctypes.sizeof(ctypes.c_void_p) != 8 or hasattr(sys, "getobjects"):
         return False
-    objects: list[Any] = [1, 1.5, "text", None, (1, 2), np.zeros(3)]
+    objects: tuple[Any, ...] = (1, 1.5, "text", None, (1, 2), np.zeros(3))
     types_fit = all(_read(item, _TYPE_OFFSET) == id(item.__class__) for item in objects)
-    return types_fit and all(map(_is_known, _sample_arrays()))
+    items_fit = all(_read(objects, TUPLE_ITEMS + 8 * place) == id(item) for place, item in enumerate(objects))
+    bytes_fit = _read(b"8 bytes.", BYTES_START).to_bytes(8, "little") == b"8 bytes."
+    return types_fit and items_fit and bytes_fit and all(map(_is_known, _sample_arrays()))
 
 
 def _sample_arrays() -> list[np.ndarray[Any, Any]]:

@@ -70,7 +70,7 @@ POINTERS = (
     "cu_tensor_map_encode",
 )
 NUMBERS = (
-    *("spin_limit", "workers", "threads", "torch_handle"),
+    *("spin_limit", "workers", "threads", "torch_handle", "tuple_items", "bytes_start"),
     *("main_thread", "ticks_long", "ticks_ask", "ticks_split", "ticks_claim", "ticks_forget"),
     *("ticks_held", "ticks_hold", "held_at", "held_until"),
 )

@@ -79,6 +79,8 @@ class Pool:
 
     def __init__(self) -> None:
         self.library = library.load()
+        self.library.number("tuple_items").value = layout.TUPLE_ITEMS
+        self.library.number("bytes_start").value = layout.BYTES_START
         self._lock = fork_lock()
         self._forked = False
         self._worker_count = self.library.number("workers")

@@ -265,8 +265,8 @@ look:
 found:
   ret i32 0
 call:
-  %ask = call ptr @PyTuple_GetItem(ptr %self, i64 1)
-  %device = call ptr @PyTuple_GetItem(ptr %self, i64 2)
+  %ask = call ptr @at(ptr %self, i64 1)
+  %device = call ptr @at(ptr %self, i64 2)
   %answer = call ptr @PyObject_CallOneArg(ptr %ask, ptr %device)
   %failed = icmp eq ptr %answer, null
   br i1 %failed, label %raise, label %convert
@@ -370,14 +370,8 @@ define ptr @launch_cuda(ptr %self, ptr %objects, i64 %count) #0 {
 entry:
   %programs.at = alloca i64
   %stream.at = alloca i64
-  %holder = call ptr @PyTuple_GetItem(ptr %self, i64 0)
-  %no.holder = icmp eq ptr %holder, null
-  br i1 %no.holder, label %raise, label %open
-open:
-  %table = call ptr @PyBytes_AsString(ptr %holder)
-  %no.table = icmp eq ptr %table, null
-  br i1 %no.table, label %raise, label %read
-read:
+  %holder = call ptr @at(ptr %self, i64 0)
+  %table = call ptr @bytes_of(ptr %holder)
   %params.count.at = getelementptr %CudaTable, ptr %table, i32 0, i32 4
   %params.count.32 = load i32, ptr %params.count.at
   %params.count = zext i32 %params.count.32 to i64
@@ -424,7 +418,7 @@ compare:
   %is.anothers = and i1 %is.more, %is.less
   br i1 %is.anothers, label %other, label %find
 other:
-  %other.kernel = call ptr @PyTuple_GetItem(ptr %self, i64 5)
+  %other.kernel = call ptr @at(ptr %self, i64 5)
   %other.result = call ptr @PyObject_Vectorcall(ptr %other.kernel, ptr %objects, i64 %count, ptr null)
   ret ptr %other.result
 find:
@@ -448,7 +442,7 @@ go:
   %are.made = icmp eq i32 %maps.status, 0
   br i1 %are.made, label %share, label %otherwise
 otherwise:
-  %instead = call ptr @PyTuple_GetItem(ptr %self, i64 4)
+  %instead = call ptr @at(ptr %self, i64 4)
   %result = call ptr @PyObject_Vectorcall(ptr %instead, ptr %objects, i64 %count, ptr null)
   ret ptr %result
 share:
@@ -471,7 +465,7 @@ submit:
   %is.launched = icmp eq i32 %outcome, 0
   br i1 %is.launched, label %done, label %refused
 refused:
-  %refuse = call ptr @PyTuple_GetItem(ptr %self, i64 3)
+  %refuse = call ptr @at(ptr %self, i64 3)
   %x = load i64, ptr %grid
   %y.at = getelementptr i64, ptr %grid, i64 1
   %y = load i64, ptr %y.at

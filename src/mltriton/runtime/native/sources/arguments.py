@@ -6,9 +6,9 @@ Arguments are borrowed: the caller's frame keeps them alive.
 
 from __future__ import annotations
 
-from .language import Struct, alwaysinline, cast, f32_bits, f64_bits, i1, i32, i64, unsigned
+from .language import Struct, alwaysinline, cast, f32_bits, f64_bits, i1, i32, i64, moved, ptr, unsigned
 from .python import (
-    FALSE, FLOAT_TYPE, INTEGER_TYPE, TRUE, Overflow, PyErr_Clear, PyErr_Occurred, PyFloat_AsDouble,
+    FALSE, FLOAT_TYPE, INTEGER_TYPE, TRUE, Objects, Overflow, PyErr_Clear, PyErr_Occurred, PyFloat_AsDouble,
     PyLong_AsLongLongAndOverflow, PyLong_AsUnsignedLongLong, PyObject, PyObject_RichCompareBool,
 )  # fmt: skip
 
@@ -48,6 +48,24 @@ class Slot(Struct):
     """Eight bytes for one argument of a kernel."""
 
     value: i64
+
+
+# Set from Python: where tuples have their items and bytes objects their bytes, which differs between Python's versions.
+
+tuple_items: i64 = 0
+bytes_start: i64 = 0
+
+
+@alwaysinline
+def at(tuple: PyObject, number: i64) -> PyObject:
+    """An item of a tuple that has it."""
+    return cast(Objects, moved(tuple, tuple_items))[number]
+
+
+@alwaysinline
+def bytes_of(object: PyObject) -> ptr:
+    """What a bytes object has."""
+    return moved(object, bytes_start)
 
 
 # Numbers

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from .arguments import DIFFERS, EQUALS, FITS, RAISED
+from .arguments import DIFFERS, EQUALS, FITS, RAISED, at, bytes_of
 from .language import Address, Array, Struct, addresses, after, cast, copy, exported, i32, i64, noinline, up_to
 from .python import (
-    NONE, Objects, Py_DecRef, Py_NewRef, PyBytes_AsString, PyList_GetItem, PyList_Size, PyObject, PyObject_CallOneArg,
-    PyObject_RichCompareBool, PyObject_Vectorcall, PyTuple_GetItem,
+    NONE, Objects, Py_DecRef, Py_NewRef, PyList_GetItem, PyList_Size, PyObject, PyObject_CallOneArg,
+    PyObject_RichCompareBool, PyObject_Vectorcall,
 )  # fmt: skip
 
 PYTHON, HOOKS, WATCHED, CALLS = 0, 1, 2, 3  # of the function object's `self`
@@ -53,11 +53,6 @@ def look_up(watched: PyObject) -> i32:
         if found is not at(item, 2):
             return DIFFERS
     return FITS
-
-
-def at(tuple: PyObject, number: i64) -> PyObject:
-    """An item of a tuple that has it."""
-    return cast(PyObject, PyTuple_GetItem(tuple, number))
 
 
 def is_like(known: PyObject, call: Call, arguments: Objects, positional: i64, names: PyObject | None) -> i32:
@@ -110,7 +105,7 @@ def launch_known(self: PyObject, arguments: Objects, positional: i64, names: PyO
         number = 0
         while looked == FITS and number < PyList_Size(at(self, CALLS)):
             known = Py_NewRef(PyList_GetItem(at(self, CALLS), number))  # Another thread may forget it meanwhile.
-            call = cast(Call, PyBytes_AsString(at(known, CALL)))
+            call = cast(Call, bytes_of(at(known, CALL)))
             status = is_like(known, call, arguments, positional, names)
             if status == FITS:
                 status = launched(launch_like(call, arguments))

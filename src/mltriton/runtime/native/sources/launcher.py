@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Annotated
 
 from .arguments import (
-    BOOL, DIFFERS, EQUAL, F32, F64, FITS, FLOAT, INTEGER, RAISED, SAME, TENSOR, Param, Slot, check_equal, check_float,
-    fill_bool, fill_f32, fill_integer, read_float, read_integer,
+    BOOL, DIFFERS, EQUAL, F32, F64, FITS, FLOAT, INTEGER, RAISED, SAME, TENSOR, Param, Slot, at, bytes_of,
+    check_equal, check_float, fill_bool, fill_f32, fill_integer, read_float, read_integer,
 )  # fmt: skip
 from .language import (
     Array, Struct, address_of, addresses, after, alwaysinline, as_number, below, cast, copy, exported, f64, i1, i8, i32,
@@ -21,9 +21,9 @@ from .language import (
 from .pieces import Check, Kernel
 from .pool import Pace, gomp_parallel, is_held_up, run, workers
 from .python import (
-    NONE, NOT_IMPLEMENTED, Objects, Py_DecRef, Py_NewRef, PyBytes_AsString, PyDict_GetItemWithError,
+    NONE, NOT_IMPLEMENTED, Objects, Py_DecRef, Py_NewRef, PyDict_GetItemWithError,
     PyErr_CheckSignals, PyErr_Occurred, PyErr_SetString, PyEval_RestoreThread, PyEval_SaveThread, PyGILState_Ensure,
-    PyGILState_Release, PyObject, PyObject_CallNoArgs, PyObject_IsTrue, PyObject_Vectorcall, PyTuple_GetItem,
+    PyGILState_Release, PyObject, PyObject_CallNoArgs, PyObject_IsTrue, PyObject_Vectorcall,
 )  # fmt: skip
 from .system import pthread_self
 from .tensors import fill_tensor
@@ -190,13 +190,7 @@ def run_released(
 @exported
 def launch(self: PyObject, objects: Objects, count: i64) -> PyObject | None:
     """Check, fill and run."""
-    holder = PyTuple_GetItem(self, 0)
-    if holder is None:
-        return None
-    bytes = PyBytes_AsString(holder)
-    if bytes is None:
-        return None
-    table = cast(Table, bytes)
+    table = cast(Table, bytes_of(at(self, 0)))
     if count != unsigned(table.params_count) + 3:
         return Py_NewRef(NOT_IMPLEMENTED)
     slots_count = unsigned(table.slots_count)
@@ -243,8 +237,8 @@ def launch_described(self: PyObject, objects: Objects, count: i64) -> PyObject |
             short = addresses(count - 6)
             copy(short, objects, 24)
             copy(after(short, 3), after(objects, 9), (count - 9) << 3)
-            result = PyObject_Vectorcall(cast(PyObject, PyTuple_GetItem(self, 0)), short, count - 6, None)
+            result = PyObject_Vectorcall(at(self, 0), short, count - 6, None)
             if result is None or result is not NOT_IMPLEMENTED:
                 return result
             Py_DecRef(result)
-    return PyObject_Vectorcall(cast(PyObject, PyTuple_GetItem(self, 1)), objects, count, None)
+    return PyObject_Vectorcall(at(self, 1), objects, count, None)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from .calls import at
+from .arguments import at, bytes_of
 from .language import Array, Struct, addresses, after, cast, copy, exported, i64, ptr, up_to
 from .python import (
-    NOT_IMPLEMENTED, Objects, Py_NewRef, PyBytes_AsString, PyObject, PyObject_Vectorcall, PyTuple_GetItem, PyTuple_Size,
+    NOT_IMPLEMENTED, Objects, Py_NewRef, PyObject, PyObject_Vectorcall, PyTuple_Size,
 )  # fmt: skip
 
 TAKER, PARTS, TYPES = 0, 1, 2  # of the function object's `self`
@@ -32,7 +32,7 @@ class Parts(Struct):
 @exported
 def launch_parts(self: PyObject, objects: Objects, count: i64) -> PyObject | None:
     """Launch. NotImplemented for tuples of other types or sizes."""
-    parts = cast(Parts, PyBytes_AsString(at(self, PARTS)))
+    parts = cast(Parts, bytes_of(at(self, PARTS)))
     if count != parts.arguments + 3:
         return Py_NewRef(NOT_IMPLEMENTED)
     found = addresses(parts.places)
@@ -44,7 +44,7 @@ def launch_parts(self: PyObject, objects: Objects, count: i64) -> PyObject | Non
         if whole.type is not cast(ptr, at(self, TYPES + number)) or PyTuple_Size(whole) != size:
             return Py_NewRef(NOT_IMPLEMENTED)
         for item in up_to(size):
-            found[used + item] = cast(PyObject, PyTuple_GetItem(whole, item))
+            found[used + item] = at(whole, item)
         used += size
     flat = addresses(parts.count + 3)
     copy(flat, objects, 24)
