@@ -110,6 +110,7 @@ class TritonError(Exception):
         self.found = found
         self.hint = hint
         self.upstream = upstream
+        self.error_message = upstream or message  # by which name upstream's errors have it
         self.calls: list[SourceLocation] = []
 
     @property
@@ -141,16 +142,13 @@ class TritonError(Exception):
 
     def render(self) -> str:
         """Return the whole text: location, class and message; source line and caret; explanation."""
-        location = f"{self.location}: " if self.location else ""
-        return "\n".join([f"{location}{type(self).__name__}: {self.message}", *self._excerpt(), *self.explanation()])
+        place = f"{self.location}: " if self.location else ""
+        shown = excerpt(self.location, self.source)
+        return "\n".join([f"{place}{type(self).__name__}: {self.message}", *shown, *self.explanation()])
 
     def __str__(self) -> str:
         """The rendering; without a location the class is left out, since a traceback names it before the text."""
         return self.render() if self.location else "\n".join([self.message, *self.explanation()])
-
-    def _excerpt(self) -> list[str]:
-        """Return the source line and the caret under the column."""
-        return excerpt(self.location, self.source)
 
     def explanation(self) -> list[str]:
         """Return the lines after the caret."""

@@ -28,6 +28,7 @@ from mltriton.frontend.signature import Argument, Constant, Entry, parse_entry, 
 from mltriton.language.constants import unwrap
 from mltriton.runtime.cache import digest
 from mltriton.runtime.fingerprint import compiler_fingerprint
+from mltriton.runtime.launching import launching
 from mltriton.runtime.parameters import IGNORED_OPTIONS
 from mltriton.runtime.specialization import specialize
 from mltriton.targets.target import find_target
@@ -141,6 +142,11 @@ def compile(
     Takes a kernel with `mltriton.compile`'s arguments, too. Raises `TargetError` for a target of no backend, and the
     error of the kernel's own mistake.
     """
+    with launching:
+        return _compiled(src, target, options, ours)
+
+
+def _compiled(src: Any, target: GPUTarget | str | None, options: Any, ours: Mapping[str, Any]) -> CompiledKernel:
     if isinstance(src, LanguageFunction):
         return mltriton.compiler.compile(src, target=cast(str, target or "cpu"), **ours)
     name = make_backend(target).target_name if isinstance(target, GPUTarget) else target or "cpu"

@@ -66,6 +66,9 @@ MADE: Mapping[str, Mapping[str, str]] = {
         "TensorWrapper": "mltriton.runtime.tensor_wrapper",
         "reinterpret": "mltriton.runtime.tensor_wrapper",
         "knobs": "mltriton",
+        **dict.fromkeys(
+            ("find_paths_if", "get_iterable_path", "type_canonicalisation_dict"), "mltriton.as_triton.utilities"
+        ),
         "mangle_type": "mltriton.as_triton.compiler",
         "native_specialize_impl": "mltriton.as_triton.compiler",
     },

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from mltriton.frontend.signature import SCALARS
@@ -23,8 +24,11 @@ Path = tuple[int, ...]
 type_canonicalisation_dict: dict[str, str] = dict(SIGNATURE_NAMES) | dict(SCALARS)
 
 
-def must_use_result(fn: F) -> F:
-    """Mark a function whose value a kernel must use; here a mark only."""
+def must_use_result(fn: Any, reason: str | bool = True) -> Any:
+    """Mark a function whose value a kernel must use; with a text, `@must_use_result("why")`, the error says it, too."""
+    if isinstance(fn, str):
+        return partial(must_use_result, reason=fn)
+    fn._must_use_result = reason
     return fn
 
 

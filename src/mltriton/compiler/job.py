@@ -60,6 +60,12 @@ class Job:
         return self.fn.__name__
 
     @property
+    def shown_name(self) -> str:
+        """The name that `jit(repr=...)` makes of the kernel and its arguments, or its own."""
+        shown = getattr(self.fn, "repr", None)
+        return self.name if shown is None else shown(self)
+
+    @property
     def signature(self) -> dict[str, str]:
         """The type of every parameter by its name, as upstream writes it: `constexpr` for a constant."""
         types = of_parameters({name: entry for name, entry in self.entries.items() if isinstance(entry, Argument)})

@@ -99,8 +99,8 @@ class CompiledKernel:
 
     @property
     def name(self) -> str:
-        """The kernel's name."""
-        return self.metadata.name
+        """The kernel's name; with `jit(repr=...)` what that makes of it and its arguments, as profilers show it."""
+        return self.job.shown_name
 
     @property
     def loaded(self) -> LoadedKernel:

@@ -23,6 +23,10 @@ REFUSED: dict[str, tuple[tuple[object, ...], str]] = {
 }
 
 
+class CountError(OptionError, AssertionError):
+    """A number of warps, or of CTAs, that is no power of two: upstream's assertion."""
+
+
 @record(frozen=True)
 class Options:
     """How a kernel is compiled, besides its arguments.
@@ -52,7 +56,12 @@ class Options:
             if value & (value - 1):
                 less = 1 << value.bit_length() - 1
                 expected = f"{less} or {2 * less}"
-                raise OptionError(f"{name} must be a power of two", expected=expected, found=str(value))
+                raise CountError(
+                    f"{name} must be a power of two",
+                    expected=expected,
+                    found=str(value),
+                    upstream=f"{name} must be a power of 2",
+                )
         if self.warp_level is not None and type(self.warp_level) is not bool:
             raise OptionError("warp_level must be a bool", found=repr(self.warp_level))
 

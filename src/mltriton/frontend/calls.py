@@ -30,7 +30,7 @@ from mltriton.frontend.debugging import debugger_in, stop
 from mltriton.frontend.function import ConstexprFunction, LanguageFunction, as_constexpr_function
 from mltriton.frontend.python_functions import PYTHON_FUNCTIONS
 from mltriton.frontend.snapshot import record_call
-from mltriton.frontend.values import describe, is_runtime, wrap
+from mltriton.frontend.values import describe, is_aggregate, is_runtime, wrap
 from mltriton.ir.location import Location
 from mltriton.language.building import is_builtin
 from mltriton.language.constants import constexpr, unwrap
@@ -82,6 +82,8 @@ def _invoke(frame: Frame, node: ast.Call, callee: Any, arguments: list[Any], key
         return _construct(frame, node, cast("type[Any]", callee), arguments, keywords)
     if not isinstance(callee, FunctionType | MethodType) or isinstance(getattr(callee, "__self__", None), dtype):
         return _call_python(frame, node, callee, arguments, keywords)
+    if isinstance(node.func, ast.Attribute) and is_aggregate(frame.evaluate(node.func.value)):
+        return call_builtin(frame, node, callee, arguments, keywords)  # A static or class method.
     raise frame.error(
         NameNotFoundError,
         node,
@@ -153,7 +155,7 @@ def _call_constexpr_function(
 ) -> Any:
     given = [*arguments, *keywords.values()]
     if any(is_runtime(value) for value in given):
-        if getattr(given[0], "is_aggregate", False):
+        if is_aggregate(given[0]):
             return call_builtin(frame, node, callee, arguments, keywords)
         if callee.on_tensors is not None:
             return call_builtin(frame, node, callee.on_tensors(), arguments, keywords)
@@ -209,7 +211,7 @@ def _construct(frame: Frame, node: ast.Call, kind: type[Any], arguments: list[An
                 ConstexprError, node, "a tl.constexpr must be known when compiling", found=describe(value)
             )
         return wrap(value)
-    is_ours = kind.__module__.partition(".")[0] in ("mltriton", "triton") or getattr(kind, "is_aggregate", False)
+    is_ours = kind.__module__.partition(".")[0] in ("mltriton", "triton") or is_aggregate(kind)
     if is_ours or hasattr(kind, "_fields"):
         return call_builtin(frame, node, kind, arguments, keywords)
     return _call_python(frame, node, kind, arguments, keywords)

@@ -91,6 +91,7 @@ def leave_early(frame: Frame, stmt: ast.If, rest: Sequence[ast.stmt]) -> Flow:
             f"Return type mismatch: {frame.source.name} returns different types when this condition is true and "
             "when it is false",
             found=" and ".join(describe(value) for value in values),
+            upstream=f"Inconsistent return types: {' and '.join(describe(value) for value in values)}",
         )
     frame.returned = joined[""]
     return Flow.RETURN
@@ -276,7 +277,9 @@ def _join_scopes(frame: Frame, branches: Branches, scopes: Sequence[Scope]) -> N
             assignment.set_hinted(frame, name, joined[name], assigned_in.locations.get(name))
         elif name in then and name in otherwise:
             types = f"{describe(then[name])}{then.where(name)} and {describe(otherwise[name])}{otherwise.where(name)}"
-            frame.scope.lose(name, f"has different types after the branches of the if in line {line}: {types}")
+            why = f"has different types after the branches of the if in line {line}: {types}"
+            blocks = f"then block ({describe(then[name])}) and else block ({describe(otherwise[name])})"
+            frame.scope.lose(name, f"{why}\nMismatched type for {name} between {blocks}")
         elif name in then or name in otherwise:
             holder, branch = (then, "true") if name in then else (otherwise, "false")
             why = f"has a value only if the condition in line {line} is {branch}{holder.where(name)}"

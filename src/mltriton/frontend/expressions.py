@@ -11,13 +11,14 @@ import ast
 import operator
 from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mltriton.errors import ConstexprError, NameNotFoundError, SyntaxNotSupportedError, TypeMismatchError, did_you_mean
 from mltriton.frontend import assignment, calls, control_flow
 from mltriton.frontend.environment import attribute_of_module
+from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.snapshot import attribute_of
-from mltriton.frontend.values import describe, is_runtime, is_tuple, wrap
+from mltriton.frontend.values import CONSTANTS, describe, is_aggregate, is_runtime, is_tuple, type_of, wrap
 from mltriton.language.constants import constexpr, unwrap
 from mltriton.language.tensor import METHODS
 from mltriton.language.types import dtype
@@ -105,7 +106,8 @@ def name(frame: Frame, node: ast.Name) -> Any:
     if node.id in frame.scope:
         return frame.scope[node.id]
     if why := frame.scope.lost.get(node.id):
-        raise frame.error(NameNotFoundError, node, f"{node.id} {why}")
+        why, _, words = why.partition("\n")
+        raise frame.error(NameNotFoundError, node, f"{node.id} {why}", upstream=words or None)
     return frame.environment.value(node.id)
 
 
@@ -221,6 +223,8 @@ def attribute(frame: Frame, node: ast.Attribute) -> Any:
     except AttributeError:
         if node.attr == "value" and isinstance(owner, dtype):  # A dtype handed to a function, which upstream wraps.
             return owner
+        if node.attr == "type" and isinstance(owner, CONSTANTS):
+            return type_of(owner)
         hint = did_you_mean(node.attr, known_attributes(owner))
         if isinstance(owner, tuple) and hasattr(list, node.attr):
             hint = "lists are tuples in a kernel: make a new one, `items = (*items, item)`"
@@ -241,6 +245,9 @@ def subscript(frame: Frame, node: ast.Subscript) -> Any:
     """`x[:, None]` of a tensor, `t[0]` of a tuple."""
     owner, index = frame.evaluate(node.value), frame.evaluate(node.slice)
     frame.mark(node)
+    method = getattr(cast("type[Any]", type(owner)), "__getitem__", None) if is_aggregate(owner) else None
+    if isinstance(method, LanguageFunction):
+        return calls.inline(frame.unit, method, [owner, index], {}, frame.location(node))
     if is_tuple(owner) and is_runtime(index):
         raise frame.error(
             ConstexprError, node, "the index of a tuple must be known when compiling", found=describe(index)

@@ -12,9 +12,14 @@ from functools import cached_property
 from types import FunctionType
 from typing import Any
 
+from mltriton.errors import SyntaxNotSupportedError
 from mltriton.frontend.environment import Environment
 from mltriton.frontend.source import FunctionSource
 from mltriton.language.constants import constexpr, unwrap
+
+
+class VariadicError(SyntaxNotSupportedError, TypeError):
+    """A kernel takes **kwargs, which no launch can fill."""
 
 
 def is_constexpr_annotation(annotation: Any) -> bool:
@@ -33,6 +38,12 @@ class LanguageFunction:
     debug = False
 
     def __init__(self, fn: Callable[..., Any]) -> None:
+        if getattr(fn, "__code__", None) and fn.__code__.co_flags & inspect.CO_VARKEYWORDS:
+            raise VariadicError(
+                f"{fn.__name__} takes **kwargs, which a kernel cannot",
+                hint="name every parameter, with a default where it has one",
+                upstream="JIT functions do not support **kwargs",
+            )
         self.fn = fn
         self.__name__ = fn.__name__
         self.__qualname__ = fn.__qualname__

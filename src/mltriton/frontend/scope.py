@@ -43,7 +43,9 @@ class Scope:
             self.locations[name] = location
 
     def lose(self, name: str, why: str) -> None:
-        """Take a variable's value away; `why` completes "NAME ...", for the error at its next use."""
+        """Take a variable's value away; `why` completes "NAME ...", for the error at its next use. A second line of it
+        is upstream's sentence.
+        """
         self._values.pop(name, None)
         self.lost[name] = why
 

@@ -93,8 +93,13 @@ def _as_load(target: ast.Name | ast.Attribute | ast.Subscript) -> ast.expr:
 
 
 def expression(frame: Frame, stmt: ast.Expr) -> None:
-    """A call for its effect, or a docstring."""
+    """A call for its effect, or a docstring. Functions may be marked as having none (`must_use_result`)."""
     frame.evaluate(stmt.value)
+    if isinstance(stmt.value, ast.Call) and names.dotted_name(stmt.value.func):
+        callee: Any = unwrap(frame.environment.resolve(names.dotted_name(stmt.value.func)))
+        if reason := getattr(callee, "_must_use_result", False):
+            message = f"The result of {callee.__name__} is not being used."
+            raise frame.error(TypeMismatchError, stmt, message, hint=reason if isinstance(reason, str) else None)
 
 
 def import_(frame: Frame, stmt: ast.Import) -> None:

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, TypeGuard, cast
 
-from mltriton.language.constants import constexpr
+from mltriton.language.constants import constexpr, tuple_type
 
 NUMBERS = (bool, int, float)
 _CONSTANTS = (bool, int, float, str, type(None), type(...))
+CONSTANTS = (*NUMBERS, str, type(None), tuple)  # what has a type by upstream's `constexpr_type` and `tuple_type`
 
 
 def wrap(value: Any) -> Any:
@@ -41,6 +42,18 @@ def is_runtime(value: Any) -> bool:
     if is_tuple(value):
         return any(is_runtime(item) for item in value)
     return getattr(value, "is_runtime_value", False) is True
+
+
+def type_of(value: Any) -> Any:
+    """The type of a value, of a constant or a tuple, too."""
+    if isinstance(value, tuple):
+        return tuple_type([type_of(item) for item in cast("tuple[Any, ...]", value)])
+    return constexpr(value).type if isinstance(value, CONSTANTS) else value.type
+
+
+def is_aggregate(value: Any) -> bool:
+    """Whether a value is an aggregate, or a class of them."""
+    return getattr(value, "is_aggregate", False) is True
 
 
 def is_number(value: Any) -> bool:

@@ -18,6 +18,7 @@ from mltriton.language.building import builtin as builtin
 from mltriton.language.building import is_builtin as is_builtin
 from mltriton.language.constants import constexpr as constexpr
 from mltriton.language.constants import constexpr_type as constexpr_type
+from mltriton.language.constants import tuple_type as tuple_type
 from mltriton.language.iterators import condition as condition
 from mltriton.language.iterators import range as range
 from mltriton.language.iterators import static_range as static_range
@@ -28,6 +29,7 @@ from mltriton.language.tensor import unflatten as unflatten
 from mltriton.language.types import MAX_BLOCK_ELEMENTS
 from mltriton.language.types import bfloat16 as bfloat16
 from mltriton.language.types import block_type as block_type
+from mltriton.language.types import by_name as _by_name
 from mltriton.language.types import const as const
 from mltriton.language.types import dtype as dtype
 from mltriton.language.types import float8e4b8 as float8e4b8
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from mltriton.language import random as random
     from mltriton.language import standard as standard
     from mltriton.language import target_info as target_info
+    from mltriton.language.aggregates import aggregate_replace as aggregate_replace
     from mltriton.language.arithmetic import *
     from mltriton.language.assembly import *
     from mltriton.language.atomic_accesses import *
@@ -98,6 +101,7 @@ _NAMESPACES = ("core", "extra", "math", "random", "standard", "target_info")
 
 # Where each function lives.
 _HOMES: dict[str, str] = {
+    "aggregates": "aggregate_replace",
     "assembly": "inline_asm_elementwise",
     "arithmetic": "PropagateNan add cdiv clamp fma maximum minimum mul sub umulhi",
     "atomics": "atomic_add atomic_and atomic_cas atomic_max atomic_min atomic_or atomic_xchg atomic_xor",
@@ -135,6 +139,11 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names.spli
 _MISSING = {
     "expect_zero": "leave it out: it is a hint",
 }
+
+
+def str_to_ty(name: str, c: object = None) -> dtype:
+    """The type with a signature's name, as upstream's `core` gives it."""
+    return _by_name(name)
 
 
 def __getattr__(name: str) -> Any:

@@ -25,6 +25,10 @@ from mltriton.language.tensor import composite
 _ABSENT = object()
 
 
+class FieldError(TypeMismatchError, AttributeError, TypeError):
+    """A field that an aggregate has not, or one that is set anew: what upstream, and Python's dataclasses, say so."""
+
+
 @dataclass(frozen=True)
 class AggregateType:
     """The type of an aggregate: its class, and the types of its fields (of constants their values)."""
@@ -57,11 +61,9 @@ class AggregateValue(composite):
     def __setattr__(self, name: str, value: Any) -> None:
         kind = type(self).__name__
         if name not in self.annotations:
-            raise TypeMismatchError(
-                f"{kind} has no attribute {name!r}", expected=f"one of {', '.join(self.annotations)}"
-            )
+            raise FieldError(f"{kind} has no attribute {name!r}", expected=f"one of {', '.join(self.annotations)}")
         if self.__dict__.get("_is_complete"):
-            raise TypeMismatchError(
+            raise FieldError(
                 f"cannot assign to field {name!r} on immutable aggregate {kind}",
                 hint="make a changed copy with aggregate_replace(value, field=...)",
             )
@@ -176,11 +178,11 @@ def _fields_of(cls: type) -> tuple[dict[str, Any], dict[str, Any]]:
 def aggregate_replace(instance: Any, **changes: Any) -> Any:
     """A copy of an aggregate with some fields changed."""
     if not isinstance(instance, AggregateValue):
-        raise TypeError(f"aggregate_replace() expects an aggregate instance, got {type(instance)}")
+        raise FieldError(f"aggregate_replace() expects an aggregate instance, got {type(instance)}")
     kept = dict(zip(instance.annotations, instance.parts, strict=True))
     unknown = [name for name in changes if name not in kept]
     if unknown:
-        raise TypeMismatchError(f"{type(instance).__name__} has no field {unknown[0]!r}", expected=", ".join(kept))
+        raise FieldError(f"{type(instance).__name__} has no field {unknown[0]!r}", expected=", ".join(kept))
     made = instance.rebuilt(list(kept.values()))
     object.__setattr__(made, "_is_complete", False)
     for name, value in changes.items():

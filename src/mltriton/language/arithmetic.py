@@ -80,7 +80,11 @@ def _select(row: Row, kind: dtype, symbol: str) -> OperationClass:
     )
     if chosen is None:
         raise TypeMismatchError(
-            f"{symbol} has no meaning for {kind}", expected=_kinds(row), found=str(kind), hint=_conversion_hint(kind)
+            f"{symbol} has no meaning for {kind}",
+            expected=_kinds(row),
+            found=str(kind),
+            hint=_conversion_hint(kind),
+            upstream=f"invalid operands of type {kind!r} and {kind!r}",
         )
     return chosen
 
@@ -164,7 +168,10 @@ def _moved(pointer: tensor, offset: tensor) -> tensor:
         )
     if not offset.dtype.is_int():
         raise TypeMismatchError(
-            "a pointer can only be moved by integers", expected="an integer offset", found=offset.type.name
+            "a pointer can only be moved by integers",
+            expected="an integer offset",
+            found=offset.type.name,
+            upstream=f"invalid operands of type {pointer.dtype!r} and {offset.dtype!r}",
         )
     if (offset.dtype.is_int_unsigned() and offset.dtype.bits < 64) or offset.dtype.bits < 32:
         offset = cast(offset, types.int64 if offset.dtype.bits == 32 else types.int32)
@@ -211,7 +218,10 @@ def negative(x: object) -> tensor:
         return tensor(current().emit(arith.NegF, value.handle), value.type)
     if not value.dtype.is_int():
         raise TypeMismatchError(
-            f"unary - has no meaning for {value.dtype}", expected="integers or floats", found=value.type.name
+            f"unary - has no meaning for {value.dtype}",
+            expected="integers or floats",
+            found=value.type.name,
+            upstream=f"wrong type argument to unary minus ({value.dtype!r})",
         )
     return _combine(SUB, literal(0, value.dtype, value.type.shape), value, "-")
 
@@ -226,7 +236,10 @@ def invert(x: object) -> tensor:
     value = to_tensor(x)
     if not value.dtype.is_int():
         raise TypeMismatchError(
-            f"~ has no meaning for {value.dtype}", expected="integers or bools", found=value.type.name
+            f"~ has no meaning for {value.dtype}",
+            expected="integers or bools",
+            found=value.type.name,
+            upstream=f"wrong type argument to unary invert ({value.dtype!r})",
         )
     ones = -1 if value.dtype.is_int_signed() else value.dtype.get_int_max_value()
     return _combine(XOR, value, literal(ones, value.dtype, value.type.shape), "~")

@@ -158,13 +158,14 @@ def _inline(kernel: _Kernel, fn: Any, arguments: Sequence[Any]) -> Any:
 def builtin(fn: Callable[P, R]) -> Callable[P, R]:
     """Mark a function that a kernel may call.
 
-    It gets Python values in place of `constexpr`, also inside lists and tuples.
+    It gets Python values in place of `constexpr`, also inside lists and tuples. `_semantic`, which upstream's functions
+    hand on to each other, says nothing here.
     """
 
     @wraps(fn)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         plain = [unwrap(argument) for argument in args]
-        named: Mapping[str, Any] = {name: unwrap(value) for name, value in kwargs.items()}
+        named: Mapping[str, Any] = {name: unwrap(value) for name, value in kwargs.items() if name != "_semantic"}
         kernel = _kernel.get()
         if kernel is None or not kernel.sanitizes:
             return cast(Any, fn)(*plain, **named)

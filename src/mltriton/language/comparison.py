@@ -6,10 +6,11 @@ table. Only `!=` is true on NaN.
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 
 from mltriton.dialects import arith
-from mltriton.errors import TypeMismatchError
+from mltriton.errors import TypeMismatchError, calling_level
 from mltriton.language import types
 from mltriton.language.arithmetic import bitwise_and, bitwise_or, invert
 from mltriton.language.building import builtin, current
@@ -73,7 +74,11 @@ def logical_not(x: object) -> tensor:
 @builtin
 def where(condition: object, x: object, y: object) -> tensor:
     """x where the condition is true, y elsewhere; the three broadcast. Both are evaluated: guard loads with masks."""
-    chosen = cast(to_tensor(condition), types.int1)
+    chosen = to_tensor(condition)
+    if chosen.dtype != types.int1:
+        text = f"tl.where with a non-boolean condition is deprecated in Triton; the condition is {chosen.dtype}"
+        warnings.warn(text, stacklevel=calling_level())
+    chosen = cast(chosen, types.int1)
     a, b = _choices(x, y)
     if chosen.type.is_block():  # a scalar condition chooses whole blocks
         chosen, a, b = broadcast_all(chosen, a, b)

@@ -7,7 +7,7 @@ Takes any Python value; guarantees that arithmetic between constants gives const
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from mltriton.errors import ConstexprError
@@ -132,6 +132,31 @@ class constexpr_type:  # noqa: N801 - upstream's name
     def mangle(self) -> str:
         """The name in symbol names."""
         return f"c{self.value}"
+
+
+class tuple_type:  # noqa: N801 - upstream's name
+    """The type of a tuple: those of its items, and the names of a named one."""
+
+    __slots__ = ("fields", "types")
+
+    def __init__(self, types: Iterable[Any], fields: Iterable[str] | None = None) -> None:
+        self.types: list[Any] = list(types)
+        self.fields: list[str] = list(fields or ())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, tuple_type) and (self.types, self.fields) == (other.types, other.fields)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.types))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.types)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.types[index]
+
+    def __repr__(self) -> str:
+        return f"tuple_type({self.types})"
 
 
 def unwrap(value: Any) -> Any:

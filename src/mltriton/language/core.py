@@ -6,12 +6,11 @@ Gives every name of `mltriton.language`, and those that only upstream's `core` h
 from __future__ import annotations
 
 import builtins
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import mltriton.language as language
-from mltriton.language import aggregates
-from mltriton.language.building import builtin as builtin
-from mltriton.language.building import builtin as extern  # pyright: ignore[reportUnusedImport] # noqa: F401
+from mltriton.language import aggregates, building
 from mltriton.language.building import is_builtin as is_builtin
 from mltriton.language.constants import constexpr as constexpr
 from mltriton.language.constants import constexpr_type as constexpr_type
@@ -19,12 +18,23 @@ from mltriton.language.constants import unwrap
 from mltriton.language.tensor import tensor
 from mltriton.language.types import dtype
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 slice = builtins.slice
 base_value = tensor
 base_type = dtype
 CONSTEXPR_0 = constexpr(0)
 TRITON_BUILTIN = "is_builtin"
-_unwrap_if_constexpr = builtin(unwrap)
+
+
+def builtin(fn: F) -> F:
+    """Mark a function that a kernel may call; unlike those of `mltriton.language` it gets constants as `constexpr`."""
+    fn.__dict__["is_builtin"] = True
+    return fn
+
+
+extern = builtin
+_unwrap_if_constexpr = building.builtin(unwrap)
 
 
 def _unwrap_shape(shape: Any) -> list[Any]:  # pyright: ignore[reportUnusedFunction] - upstream's name
@@ -34,9 +44,7 @@ def _unwrap_shape(shape: Any) -> list[Any]:  # pyright: ignore[reportUnusedFunct
 
 def __getattr__(name: str) -> Any:
     """A name of `mltriton.language`."""
-    if name in ("_aggregate", "aggregate_replace"):
-        return getattr(aggregates, name.removeprefix("_"))
-    return getattr(language, name)
+    return aggregates.aggregate if name == "_aggregate" else getattr(language, name)
 
 
 def __dir__() -> list[str]:

@@ -46,6 +46,7 @@ def _without_ellipsis(parts: Sequence[object], value: tensor) -> list[object]:
                 "a block can be indexed with `:` and None only",
                 found=f"the index {shown(part)}",
                 hint="load the elements that you need, or use tl.gather, tl.split or a reduction",
+                upstream=f"unsupported tensor index: {shown(part)}",
             )
     if not rank:  # Upstream leaves `:` of a scalar out.
         return [part for part in parts if part is None]

@@ -16,6 +16,7 @@ from mltriton.errors import ConstexprError, DotShapeError, DotTypeError, OptionE
 from mltriton.ir.attributes import ENUMS
 from mltriton.language import types
 from mltriton.language.building import builtin, current
+from mltriton.language.casting import cast
 from mltriton.language.semantic import literal
 from mltriton.language.shapes import reshape
 from mltriton.language.tensor import tensor
@@ -93,7 +94,7 @@ def _operand(value: object, side: str) -> tensor:
         raise DotShapeError(
             f"the {side} operand of tl.dot must be a block", expected="a block of two or three dimensions", found=found
         )
-    return value
+    return cast(value, types.float16) if value.dtype.is_packed() else value
 
 
 def _check_types(a: tensor, b: tensor) -> None:

@@ -20,6 +20,7 @@ def _axis(axis: object, name: str) -> str:
             expected="0, 1 or 2",
             found=str(number),
             hint="a grid has up to three dimensions",
+            upstream=f"{name} axis must be 0, 1, or 2 but got {number}",
         )
     return "xyz"[number]
 

@@ -63,7 +63,12 @@ def wrapped_axis(axis: object, rank: int, what: str) -> int:
             if rank
             else "a block: a scalar has no axes"
         )
-        raise AxisError(f"the axis of {what} is out of range", expected=expected, found=str(number))
+        raise AxisError(
+            f"the axis of {what} is out of range",
+            expected=expected,
+            found=str(number),
+            upstream=f"invalid axis {number}. Expected {-rank} <= axis < {rank}",
+        )
     return number % rank
 
 
@@ -105,7 +110,8 @@ def expand_dims(input: object, axis: object) -> tensor:
     rank = len(value.type.shape) + len(axes)
     dimensions = sorted(wrapped_axis(each, rank, "tl.expand_dims") for each in axes)
     if len(set(dimensions)) != len(dimensions):
-        raise AxisError("tl.expand_dims got an axis twice", found=str(dimensions))
+        twice = f"expand_dims received duplicate axes, normalized axes = {dimensions}"
+        raise AxisError("tl.expand_dims got an axis twice", found=str(dimensions), upstream=twice)
     for dimension in dimensions:
         value = semantic.expand_dims(value, dimension) if value.type.is_block() else semantic.splat(value, (1,))
     return value

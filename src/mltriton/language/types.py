@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from mltriton.errors import ConstexprError, NameNotFoundError, PowerOfTwoError, TypeMismatchError
 from mltriton.language.constants import unwrap
@@ -44,6 +44,12 @@ class dtype:  # noqa: N801 - upstream's name
     """
 
     __slots__ = ("bits", "mantissa", "name", "short")
+
+    SINT_TYPES: ClassVar[list[str]] = ["int8", "int16", "int32", "int64"]
+    UINT_TYPES: ClassVar[list[str]] = ["int1", "uint8", "uint16", "uint32", "uint64"]
+    STANDARD_FP_TYPES: ClassVar[list[str]] = ["fp16", "bf16", "fp32", "fp64"]
+    FP_TYPES: ClassVar[list[str]] = ["fp8e4b15", "fp8e4nv", "fp8e4b8", "fp8e5", "fp8e5b16", *STANDARD_FP_TYPES]
+    OTHER_TYPES: ClassVar[list[str]] = ["void"]
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
         if cls is dtype and len(args) + len(named) == 1:  # As programs say it: tl.dtype("fp32"), which is tl.float32,
@@ -109,6 +115,12 @@ class dtype:  # noqa: N801 - upstream's name
         if self.mantissa is None:
             raise TypeMismatchError(f"{self} has no mantissa", expected="a floating-point dtype", found=str(self))
         return self.mantissa
+
+    @property
+    def exponent_bias(self) -> int:
+        """What a float's stored exponent is above its own: half its range, unless the name says it (`fp8e4b15`)."""
+        own = self.name.partition("b")[2] if self.is_packed() else ""
+        return int(own or (1 << (self.scalar.bits - self.fp_mantissa_width - 2)) - 1)
 
     def with_element(self, element: dtype) -> dtype:
         """`element` in the shape of this type."""

@@ -146,4 +146,4 @@ class Described:
 
 
 def _name_of(kernel: Any) -> str:
-    return kernel.__name__
+    return kernel.__name__ if hasattr(kernel, "__name__") else kernel.name

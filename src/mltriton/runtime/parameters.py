@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any, NoReturn
 
 from mltriton.compiler.options import OPTIONS, REFUSED
-from mltriton.errors import ArgumentError, did_you_mean
+from mltriton.errors import ArgumentError, SignatureError, did_you_mean
 from mltriton.frontend.function import LanguageFunction, is_constexpr_annotation
 from mltriton.records import record
 from mltriton.runtime.specialization import annotation_of, is_const_annotation
@@ -91,7 +91,17 @@ class Parameter:
 def parameters_of(
     fn: LanguageFunction, do_not_specialize: Sequence[int | str], do_not_specialize_on_alignment: Sequence[int | str]
 ) -> tuple[Parameter, ...]:
-    """The parameters of a kernel. The two lists name parameters, or give their positions."""
+    """The parameters of a kernel. The two lists name parameters, or give their positions; none of them a constant."""
+    listed = {*do_not_specialize, *do_not_specialize_on_alignment}
+    for index, name in enumerate(fn.signature.parameters):
+        if name in fn.constexpr_names and listed & {index, name}:
+            where = "do_not_specialize/do_not_specialize_on_alignment"
+            raise SignatureError(
+                f"{name} of {fn.__name__} is a constexpr, whose value is always compiled in",
+                hint=f"take it out of {where}, or leave its annotation out",
+                upstream=f"{name} marked as constexpr and listed in {where}. Remove constexpr designation or skip "
+                "listing.",
+            )
     return tuple(
         Parameter(
             name=name,

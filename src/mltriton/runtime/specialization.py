@@ -39,6 +39,10 @@ SIGNATURE_NAMES: Mapping[str, str] = {
 _ARRAY_NAMES = {short: name for name, short in SIGNATURE_NAMES.items()}
 
 
+class IntegerRangeError(ArgumentError, OverflowError):
+    """An integer argument that its type, or 64 bits, cannot hold."""
+
+
 class Placeholder:
     """Stands for an array of a dtype when a kernel is compiled without being launched: aligned, on the host."""
 
@@ -112,7 +116,7 @@ def _integer(name: str, value: int, annotation: str | None, *, by_value: bool, b
         return Constant(1)
     kind = annotation or next((k for k in ("i32", "i64", "u64") if _fits(value, k)), None)
     if kind is None or not _fits(value, kind):
-        raise ArgumentError(f"the argument {name} does not fit in {kind or '64 bits'}", found=str(value))
+        raise IntegerRangeError(f"the argument {name} does not fit in {kind or '64 bits'}", found=str(value))
     aligned = by_alignment and value % ALIGNMENT == 0
     return Argument(kind, divisibility=ALIGNMENT if aligned else 1)
 

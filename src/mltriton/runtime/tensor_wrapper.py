@@ -32,8 +32,12 @@ class TensorWrapper:
 
     @property
     def data(self) -> Any:
-        """The array's memory, as the base names it."""
+        """The array's memory, as the base names it. Another array takes the base's place."""
         return self.base.data
+
+    @data.setter
+    def data(self, array: Any) -> None:
+        self.base, self.shape = array, array.shape
 
     def data_ptr(self) -> int:
         """The address of the first element."""
