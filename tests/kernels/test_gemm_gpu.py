@@ -273,5 +273,14 @@ def test_the_transpose_has_k_along_memory_in_b(orders: str, wanted: tuple[bool, 
     assert forms_of(a, b, in_turns=False) == (False, False)
 
 
+def test_batches_of_few_blocks_are_multiplied_in_smaller_ones() -> None:
+    """In turn, in as many rounds of half as large blocks; not what is one round, and not small matrices."""
+    a = np.empty((1, 1), np.float16)
+    sizes = ((8, 1024, 1024), (4, 2048, 1024), (4, 1024, 1024), (32, 512, 512), (1, 2048, 1024))
+    for forms, wanted in ((Forms(True), [True, True, False, False, False]), (Forms(), [False] * 5)):
+        found = [shares_on("cuda:90", m, n, 1024, a, batch, None, forms=forms) for batch, m, n in sizes]
+        assert [share.tile is not None and share.tile.n == 128 and share.warps == 8 for share in found] == wanted
+
+
 def test_as_few_persistent_programs_as_rounds_need() -> None:
     assert [even_programs(blocks, 132) for blocks in (512, 2048, 384, 120, 132, 133)] == [128, 128, 128, 120, 132, 67]

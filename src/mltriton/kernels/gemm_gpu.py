@@ -64,7 +64,11 @@ GROUP_TILES = (
 )
 # Only of persistent programs, which multiply 128 columns and 64, 32 or 16 apart: 384 of the first are 3 rounds at 3072
 # (0.97 of the speed of cuBLAS, 0.77 with 128 x 256), 132 of the last one round at 1536 (0.96 and 0.72).
-TURN_TILES = (GroupTile(128, 192, 8, 0.92), GroupTile(128, 160, 8, 0.86), GroupTile(128, 144, 8, 0.83))
+TURN_TILES = (GroupTile(128, 192, 8, 0.98), GroupTile(128, 160, 8, 0.875), GroupTile(128, 144, 8, 0.88))
+# Of batches of matrices that have 32 to 64 of the largest blocks, smaller ones are faster in turn, where they need no
+# longer by the count of rounds: 8 to 16 of 1024 0.99 of cuBLAS (0.95 with 128 x 256), 4 of 2048 x 1024 0.97 (0.93), but
+# 32 of 512 0.99 (1.04).
+BATCH_TILE, BATCH_BLOCKS, BATCH_GROUP = GroupTile(128, 128, 8, 1.0), range(32, 65), 4
 JOINED = 160  # columns of blocks whose parts one instruction multiplies, where K lies along memory in B
 STEP_BYTES = 128  # of K
 MULTIPROCESSORS = 132
@@ -105,6 +109,15 @@ def choose_group_shares(
     sides = {False: (m, n), True: (n, m)}
     best, count, turned = min(found, key=lambda each: cost(each[0], *sides[each[2]], k, item_bytes, batch, each[1]))
     return best, count, batch * count * blocks_in(best, *sides[turned]) <= MULTIPROCESSORS, turned
+
+
+def is_batch_of_blocks(m: int, n: int, batch: int) -> bool:
+    """Whether a batch is multiplied in blocks of `BATCH_TILE`."""
+    largest = GROUP_TILES[0]
+    rounds = [triton.cdiv(batch * blocks_in(tile, m, n), MULTIPROCESSORS) for tile in (largest, BATCH_TILE)]
+    areas = [tile.rows * tile.columns for tile in (largest, BATCH_TILE)]
+    is_as_fast = rounds[1] * areas[1] <= rounds[0] * areas[0]
+    return batch > 1 and rounds[0] > 1 and is_as_fast and blocks_in(largest, m, n) in BATCH_BLOCKS
 
 
 def blocks_in(tile: GroupTile, m: int, n: int) -> int:
@@ -161,6 +174,9 @@ def shares_on(
     if not in_groups:
         return Shares(*choose_warp_tiles(m, n, size, batch * (splits or 1), family), None, splits or 1)
     size = item_size(operand)
+    if forms.in_turns and splits in (None, 1) and is_batch_of_blocks(m, n, batch):
+        tile = Tile(BATCH_TILE.rows, BATCH_TILE.columns, STEP_BYTES // size, BATCH_GROUP)
+        return Shares(tile, BATCH_TILE.warps, _stages(target, tile, size, DEEPEST))
     best, count, alone, turned = choose_group_shares(m, n, k, size, batch, splits, forms)
     is_small = best.rows + best.columns <= SMALL_SIDES and k // count * size >= GROUP_STEP_BYTES * DEEPEST
     depth = (GROUP_STEP_BYTES if alone and is_small else STEP_BYTES) // size
@@ -180,7 +196,7 @@ def lies_along_k(a: Array, b: Array) -> bool:
 
 def is_large(tile: Tile, warps: int | None) -> bool:
     """Whether a program of groups of warps has a multiprocessor to itself, whatever the grid."""
-    large = (*GROUP_TILES[:2], *TURN_TILES)
+    large = (*GROUP_TILES[:2], *TURN_TILES, BATCH_TILE)
     return (tile.m, tile.n, warps) in [(each.rows, each.columns, each.warps) for each in large]
 
 
