@@ -41,26 +41,3 @@ def test_a_random_kernel_is_proven(seed: int, form: str) -> None:
 def test_more_random_kernels_write_the_same(seed: int, form: str) -> None:
     """No input takes some branches of a random kernel: `s > 2` after `s += 1`, say."""
     check(seed, form, ("proven", "partly proven"))
-
-
-def check_masked(seed: int, form: str) -> int:
-    text = random_kernels.MaskedKernel(seed).text()
-    result = migrate_source(text, f"masked_{seed}.py", Options(to=form))
-    assert not result.unresolved
-    assert migrate_source(result.text, options=Options(to=form)).text == result.text
-    (proof,) = prove(result, limits=Limits(machine_code=0, inputs=4))
-    assert not proof.differs, f"{proof}\n{text}\n{result.text}"
-    assert proof.proven or proof.verdict == "partly proven", f"{proof}\n{text}\n{result.text}"
-    return result.counts["masked load -> descriptor"]
-
-
-@pytest.mark.parametrize("form", ["auto", "descriptor"])
-def test_random_masked_loads_are_proven(form: str) -> None:
-    assert sum(check_masked(seed, form) for seed in range(8)) > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", ["auto", "descriptor"])
-@pytest.mark.parametrize("start", range(100, 500, 50))
-def test_more_random_masked_loads_are_proven(start: int, form: str) -> None:
-    assert sum(check_masked(seed, form) for seed in range(start, start + 50)) > 0

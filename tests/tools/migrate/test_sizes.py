@@ -163,13 +163,3 @@ def test_without_launches_a_condition_is_stated_and_asserted() -> None:
 def test_a_descriptor_that_was_asked_for_is_asserted() -> None:
     result = migrate_source(text("BN = triton.next_power_of_2(N)"), options=Options("descriptor"))
     assert len(asserts(result)) == 2
-
-
-def test_a_masked_load_never_becomes_something_that_can_fail() -> None:
-    loads = "    o = tl.arange(0, BN)\n    v = tl.load(x + i * N + (i + tl.arange(0, BM))[:, None] * N + o[None, :], "
-    loads += "mask=(o < N)[None, :])\n"
-    for to in ("auto", "descriptor"):
-        for size, stays in (("triton.next_power_of_2(N)", True), ("16", False)):
-            found = text(f"BN = {size}").replace("    q = tl", f"{loads}    q = tl")
-            result = migrate_source(found, options=Options(to))
-            assert ("v = tl.load(" in result.text) == stays, result.text

@@ -18,12 +18,10 @@ from mltriton.tools.migrate.flatten.flattening import flattened
 from mltriton.tools.migrate.flatten.program import Notes, moved
 from mltriton.tools.migrate.read.parse import Source, functions_of, parse
 from mltriton.tools.migrate.read.sizes import Sizes
-from mltriton.tools.migrate.read.syntax import cst, dotted
+from mltriton.tools.migrate.read.syntax import cst
 from mltriton.tools.migrate.report.notes import note_annotations, note_group
 from mltriton.tools.migrate.result import Note, Options, Result, Site
 from mltriton.tools.migrate.rewrite.edits import Edits
-from mltriton.tools.migrate.rewrite.masked_loads import MaskedLoads, masked_loads
-from mltriton.tools.migrate.rewrite.masks import note_masked_loads, rewrite_masked_loads
 from mltriton.tools.migrate.rewrite.naming import Namer
 from mltriton.tools.migrate.rewrite.rewriting import rewrite_group
 from mltriton.tools.migrate.rewrite.tidying import tidied, without_unused_imports
@@ -121,12 +119,10 @@ def _migrate_function(
     result: Result,
 ) -> None:
     pointers = Pointers(source, function)
-    bounds = Bounds(source, pointers)
-    rows = Rows(source, pointers, bounds, sizes)
     if not pointers.groups:
-        if _is_jit(function) and next(masked_loads(source, pointers), None) is not None:
-            _migrate_masked(MaskedLoads(source, pointers, bounds, rows, options), pointers, edits, result)
         return
+    bounds = Bounds(source, pointers)
+    rows = Rows(source, pointers, sizes)
     choices: dict[Group, Choice] = {group: choose(group, bounds, rows, options) for group in pointers.groups}
     result.kernels.append(function.name.value)
     if source.language() is None:
@@ -142,28 +138,6 @@ def _migrate_function(
             _check_everything(group, choice, bounds, contract)
             contract.functions.add(function)
     note_annotations(source, pointers, bounds, result)
-    settled = all(choice.form != "unresolved" for choice in choices.values())
-    planner = MaskedLoads(source, pointers, bounds, rows, options)
-    rewrite_masked_loads(planner, pointers, namer, edits, result, settled=settled)
-
-
-def _migrate_masked(planner: MaskedLoads, pointers: Pointers, edits: Edits, result: Result) -> None:
-    """A kernel without block pointers, whose masked loads worked as they are: they change only when asked for."""
-    name = pointers.function.name.value
-    if planner.options.to != "descriptor":
-        note_masked_loads(planner, pointers, result)
-        return
-    edits.functions.add(pointers.function)
-    namer = Namer(planner.source.module.code_for_node(pointers.function))
-    if rewrite_masked_loads(planner, pointers, namer, edits, result, settled=True):
-        result.kernels.append(name)
-
-
-def _is_jit(function: cst.FunctionDef) -> bool:
-    """Whether a function is compiled by Triton."""
-    calls = [each.decorator for each in function.decorators]
-    names = [each.func if isinstance(each, cst.Call) else each for each in calls]
-    return any((dotted(name) or "").rpartition(".")[2] == "jit" for name in names)
 
 
 def _check_everything(group: Group, choice: Choice, bounds: Bounds, contract: Edits) -> None:

@@ -67,7 +67,6 @@ NOTE_KINDS: Mapping[str, str] = {
     "change": "Changes made",
     "condition": "Changes made",
     "annotation": "Changes made",
-    "mask": "Changes made",
     "performance": "Performance note",
     "caller": "Caller-affecting changes",
     "unresolved": "Left as it was",

@@ -1,1 +1,1 @@
-"""What block pointers and masked loads there are, and which form each gets."""
+"""What block pointers there are, and which form each gets."""

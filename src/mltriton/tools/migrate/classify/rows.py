@@ -7,9 +7,8 @@ where every launch says so, or where `tl.dot` asks for it: no hardware multiplie
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import zip_longest
 
-from mltriton.tools.migrate.classify.bounds import Bounds
-from mltriton.tools.migrate.classify.decomposition import AffineForms
 from mltriton.tools.migrate.classify.pointers import Pointers
 from mltriton.tools.migrate.read.parse import Source
 from mltriton.tools.migrate.read.sizes import Sizes
@@ -17,7 +16,10 @@ from mltriton.tools.migrate.read.syntax import code_of, constant_int, cst, eleme
 
 ENOUGH = 16  # elements: each has a byte or more
 _DEPTH = 12
-_KEEPING = ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "abs", "sigmoid", "where", "cast", "maximum", "minimum")
+_KEEPING = (
+    *("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "abs", "sigmoid", "where", "cast", "maximum", "minimum"),
+    *("multiple_of", "max_contiguous", "max_constancy"),
+)
 
 Shape = tuple[str, ...]
 
@@ -25,11 +27,10 @@ Shape = tuple[str, ...]
 class Rows:
     """Questions about the sizes of one function's blocks."""
 
-    def __init__(self, source: Source, pointers: Pointers, bounds: Bounds, sizes: Sizes) -> None:
+    def __init__(self, source: Source, pointers: Pointers, sizes: Sizes) -> None:
         self.source = source
         self.pointers = pointers
         self.sizes = sizes
-        self.forms = AffineForms(source, bounds)
         self._multiplied = set(self._dot_sizes())
 
     def is_wide(self, size: cst.BaseExpression) -> bool:
@@ -72,7 +73,10 @@ class Rows:
             }
             return shapes.pop() if len(shapes) == 1 else ()
         if isinstance(node, cst.BinaryOperation):
-            return self._shape(node.left, at, depth + 1) or self._shape(node.right, at, depth + 1)
+            return _broadcast(self._shape(node.left, at, depth + 1), self._shape(node.right, at, depth + 1))
+        if isinstance(node, cst.Subscript):
+            inner, place = self._shape(node.value, at, depth + 1), _SPREAD.get(_slices(node))
+            return (*inner, "1")[::place] if len(inner) == 1 and place else ()
         if isinstance(node, cst.Attribute) and node.attr.value == "T":
             return self._shape(node.value, at, depth + 1)[::-1]
         return self._called(node, at, depth) if isinstance(node, cst.Call) else ()
@@ -84,7 +88,9 @@ class Rows:
         name = callee or (call.func.value if isinstance(call.func, cst.Name) else "")
         values = [arg.value for arg in call.args]
         if callee == "load" and values:
-            return self._loaded(call, at)
+            return self._loaded(call, at, depth)
+        if callee == "arange" and len(values) == 2 and constant_int(values[0]) == 0:
+            return (_text(values[1]),)
         if callee in ("zeros", "full") and values:
             return tuple(map(_text, elements(values[0]) or ()))
         if callee == "trans" and len(values) == 1:
@@ -95,13 +101,24 @@ class Rows:
         shapes = (self._shape(each, at, depth + 1) for each in values) if name in _KEEPING else ()
         return next((shape for shape in shapes if shape), ())
 
-    def _loaded(self, call: cst.Call, at: cst.CSTNode) -> Shape:
+    def _loaded(self, call: cst.Call, at: cst.CSTNode, depth: int) -> Shape:
         for group in self.pointers.groups:
             if any(access.call is call for access in group.accesses):
                 shapes = {tuple(map(_text, construct.block_shape)) for construct in group.constructs}
                 return shapes.pop() if len(shapes) == 1 else ()
-        form = self.forms.of((self.source.arguments(call) or {})["pointer"].value, at)
-        return tuple(indices.size.replace(" ", "") for _, indices in form.ranges) if form is not None else ()
+        return self._shape((self.source.arguments(call) or {})["pointer"].value, at, depth + 1)
+
+
+_SPREAD = {":,None": 1, "None,:": -1}  # where `[:, None]` puts the dimension of one element: behind or in front
+
+
+def _slices(node: cst.Subscript) -> str:
+    return ",".join(code_of(each.slice).replace(" ", "") for each in node.slice)
+
+
+def _broadcast(left: Shape, right: Shape) -> Shape:
+    columns = zip_longest(reversed(left), reversed(right), fillvalue="1")
+    return tuple(one if other == "1" else other for one, other in columns)[::-1]
 
 
 def _text(node: cst.BaseExpression) -> str:
