@@ -21,8 +21,8 @@
 // CHECK-LABEL: @mixed
 // CHECK: %[[SCORES:.*]] = tile.scratch {bytes = 2560 : i32} : !tt.ptr<f32, 5>
 // CHECK: tile.dot {{.*}}, %[[SCORES]], {{.*}} {group = 2
-// CHECK: %[[SUM:.*]] = tile.scratch {bytes = 2560 : i32} : !tt.ptr<f32, 5>
 // CHECK: %[[LEFT:.*]] = tile.scratch {bytes = 2560 : i32} : !tt.ptr<f32, 5>
+// CHECK: %[[SUM:.*]] = tile.scratch {bytes = 2560 : i32} : !tt.ptr<f32, 5>
 // CHECK: tt.addptr %[[SCORES]]
 // CHECK: arith.truncf
 // CHECK: arith.extf

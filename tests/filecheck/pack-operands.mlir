@@ -1,26 +1,40 @@
 // RUN: mltriton opt %s -p pack-operands | filecheck %s
-// How the right operands of dots come to memory: in their micro-kernel's type, pairs and panels, before the loops that do
-// not change them, or where they lie.
+// How operands of dots come to memory: in their micro-kernel's type, pairs and panels, before the loops that do not change
+// them, or where they lie.
 
-// Pairs of rows, in panels as wide as the micro-kernel's registers. The transpose of a block is read along its rows.
+// Pairs of rows, in panels as wide as the micro-kernel's registers. The transpose of a block is read along its rows. Two
+// dots take the same left operand, row by row.
 // CHECK-LABEL: @pairs
 // CHECK: %[[B:.*]] = tile.pack %b {element = bf16, group = 2 : i32, panel = 64 : i32} : tensor<32x128xbf16
-// CHECK-NEXT: tt.dot %a, %[[B]]
+// CHECK: %[[A:.*]] = tile.pack %a {element = bf16, in_place = true} : tensor<64x32xbf16
+// CHECK: tt.dot %[[A]], %[[B]]
 // CHECK: %[[T:.*]] = tt.trans
-// CHECK-NEXT: %[[TURNED:.*]] = tile.pack %[[T]] {along_k = true, element = bf16, group = 2 : i32}
-// CHECK-NEXT: tt.dot %a, %[[TURNED]]
+// CHECK-NEXT: %[[TURNED:.*]] = tile.pack %[[T]] {along_rows = true, element = bf16, group = 2 : i32}
+// CHECK-NEXT: tt.dot %[[A]], %[[TURNED]]
 
 // What a loop does not change is packed before it, once for both dots. What is new in each iteration is packed there.
 // CHECK-LABEL: @before_the_loop
 // CHECK: %[[Y:.*]] = tile.pack %y {element = f32, in_place = true, near = 1024 : i32} : tensor<64x64xf32
+// CHECK: %[[X:.*]] = tile.pack %x {element = f32, in_place = true} : tensor<64x64xf32
 // CHECK-NOT: tile.pack
 // CHECK: scf.for
-// CHECK: tt.dot %x, %[[Y]]
-// CHECK: tt.dot %x, %[[Y]]
+// CHECK: tt.dot %[[X]], %[[Y]]
+// CHECK: tt.dot %[[X]], %[[Y]]
 // CHECK: %[[POWERS:.*]] = math.exp2
 // CHECK: %[[RIGHT:.*]] = ttg.convert_layout %[[POWERS]]
 // CHECK-NEXT: %[[NEW:.*]] = tile.pack %[[RIGHT]] {element = f32}
-// CHECK-NEXT: tt.dot %x, %[[NEW]]
+// CHECK-NEXT: tt.dot %[[X]], %[[NEW]]
+
+// A left operand whose memory runs from row to row is read so by columns; pairs along its rows have to be copied. What is
+// stored as the micro-kernel's elements is not packed again.
+// CHECK-LABEL: @columns
+// CHECK: %[[COLUMNS:.*]] = tile.pack %{{.*}} {along_rows = true, by_columns = true, element = f32, in_place = true}
+// CHECK: tt.dot %[[COLUMNS]]
+// CHECK: %[[PAIRS:.*]] = tile.pack %{{.*}} {along_rows = true, element = bf16} : tensor<64x64xbf16
+// CHECK: tt.dot %[[PAIRS]]
+// CHECK: tile.fill %[[NARROW:.*]] {element = f32}
+// CHECK-NOT: tile.pack %[[NARROW]]
+// CHECK: tt.dot %[[NARROW]]
 
 // Something else than a dot needs the block in the loop: what is in memory for that is packed there. Sixteen rows are
 // multiplied by rows that lie anywhere.
@@ -31,9 +45,10 @@
 
 // Of four rows lines are read where they are, unless masks cut them. The dots of a batch are packed one by one.
 // CHECK-LABEL: @lines
-// CHECK: tile.pack %y {by_lines = true, element = f32, in_place = true} : tensor<64x64xf32
+// CHECK: tile.pack %y {by_lines = true, element = f32} : tensor<64x64xf32
 // CHECK: scf.for
 // CHECK: tile.pack %batch {element = f32, in_place = true, near = 1024 : i32} : tensor<4x64x64xf32
+// CHECK-NEXT: tile.pack %many {element = f32, in_place = true} : tensor<4x64x64xf32
 // CHECK-NEXT: tt.dot
 
 // Scales of groups lie next to each other in memory for groups, not for columns: they are stored before the block is packed.
@@ -69,6 +84,19 @@ tt.func public @before_the_loop(%x: tensor<64x64xf32, #ca>, %y: tensor<64x64xf32
   }
   tt.return
 }
+tt.func public @columns(%x: tensor<64x64xf32, #cb>, %y: tensor<64x64xf32, #cb>, %z: tensor<64x64xbf16, #cb>, %h: tensor<64x64xf16, #cb>, %sum: tensor<64x64xf32, #c>) {
+  %xt = tt.trans %x {order = array<i32: 1, 0>} : tensor<64x64xf32, #cb> -> tensor<64x64xf32, #ca>
+  %p = tt.dot %xt, %y, %sum : tensor<64x64xf32, #ca> * tensor<64x64xf32, #cb> -> tensor<64x64xf32, #c>
+  %zt = tt.trans %z {order = array<i32: 1, 0>} : tensor<64x64xbf16, #cb> -> tensor<64x64xbf16, #ca>
+  %q = tt.dot %zt, %z, %p : tensor<64x64xbf16, #ca> * tensor<64x64xbf16, #cb> -> tensor<64x64xf32, #c>
+  %w = ttg.convert_layout %q : tensor<64x64xf32, #c> -> tensor<64x64xf32, #ca>
+  %n = arith.truncf %w : tensor<64x64xf32, #ca> to tensor<64x64xf16, #ca>
+  tile.nest loops(0) {
+    tile.fill %n {element = f32} : tensor<64x64xf16, #ca>
+  }
+  %r = tt.dot %n, %h, %sum : tensor<64x64xf16, #ca> * tensor<64x64xf16, #cb> -> tensor<64x64xf32, #c>
+  tt.return
+}
 tt.func public @few_rows(%x: tensor<16x64xf32, #ca>, %y: tensor<64x64xf32, #cb>, %sum: tensor<16x64xf32, #c>, %at: tensor<64x64x!tt.ptr<f32>, #c>, %count: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
@@ -82,9 +110,10 @@ tt.func public @few_rows(%x: tensor<16x64xf32, #ca>, %y: tensor<64x64xf32, #cb>,
   }
   tt.return
 }
-tt.func public @lines(%x: tensor<4x64xf32, #ca>, %y: tensor<64x64xf32, #cb>, %sum: tensor<4x64xf32, #c>, %many: tensor<4x64x64xf32, #da>, %batch: tensor<4x64x64xf32, #db>, %sums: tensor<4x64x64xf32, #d>, %count: i32) {
+tt.func public @lines(%x: tensor<4x64xf32, #ca>, %at: tensor<64x64x!tt.ptr<f32>, #cb>, %sum: tensor<4x64xf32, #c>, %many: tensor<4x64x64xf32, #da>, %batch: tensor<4x64x64xf32, #db>, %sums: tensor<4x64x64xf32, #d>, %count: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
+  %y = tt.load %at : tensor<64x64x!tt.ptr<f32>, #cb>
   %few = tt.dot %x, %y, %sum : tensor<4x64xf32, #ca> * tensor<64x64xf32, #cb> -> tensor<4x64xf32, #c>
   %all = scf.for %i = %c0 to %count step %c1 iter_args(%s = %sums) -> (tensor<4x64x64xf32, #d>) : i32 {
     %p = tt.dot %many, %batch, %s : tensor<4x64x64xf32, #da> * tensor<4x64x64xf32, #db> -> tensor<4x64x64xf32, #d>

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from mltriton.dialects import tile
-from mltriton.errors import TargetError
+from mltriton.errors import TargetError, VerificationError
 from mltriton.ir.module import Module
 from mltriton.ir.parser import parse_module
+from mltriton.ir.verifier import verify
 
 from ...levels import check_passes
 from ..programs import transform
@@ -68,11 +69,30 @@ def test_two_dots_share_what_is_packed() -> None:
             f"""%k = tile.pack %r {{element = f32}} : tensor<64x64xf32, #b>
             %s = ttg.convert_layout %k : tensor<64x64xf32, #b> -> tensor<64x64xf32, #c>
             %q = {DOT.format("%l, %k, %s")}""",
-            "what is packed is for dots, on the right",
+            "what is packed is for dots, on the left or right",
+        ),
+        (
+            f"""%k = tile.pack %r {{element = f32}} : tensor<64x64xf32, #b>
+            %q = {DOT.format("%l, %k, %zero")}""",
+            "operands of a dot are packed",
         ),
     ],
 )
 def test_what_is_not_packed_for_a_dot_is_refused(body: str, message: str) -> None:
     with pytest.raises(TargetError) as caught:
         transform(product(body), "form-nests,match-target-size")
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ("by_columns = true, group = 2 : i32", "columns have neither groups nor panels"),
+        ("along_rows = true, in_place = true", "a block is read in place in the order in which it is packed"),
+    ],
+)
+def test_a_pack_that_cannot_be_is_refused(attributes: str, message: str) -> None:
+    body = f"%k = tile.pack %l {{element = f32, {attributes}}} : tensor<64x64xf32, #a>"
+    with pytest.raises(VerificationError) as caught:
+        verify(product(f"{body}\n%q = {DOT.format('%k, %r, %zero')}"))
     assert message in caught.value.message

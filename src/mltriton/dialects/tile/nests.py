@@ -110,12 +110,13 @@ class Fill(Operation, name="tile.fill"):
 
 
 class Pack(Operation, name="tile.pack", pure=True):
-    """`tile.pack %b {element = bf16, group = 2, panel = 64}`: the block, copied for the dots that take it on the right
-    into the order in which their micro-kernel reads it: as `element`s, `group` neighbours of k next to each other, in
-    panels of so many columns (default: one). With `along_k` memory runs along k: it is read so, and transposed.
+    """`tile.pack %b {element = bf16, group = 2, panel = 64}`: the block, copied for the dots that take it in the order
+    in which their micro-kernel reads it: as `element`s, row by row, `group` rows next to each other, in panels of so
+    many columns (default: one); `by_columns` (for the left operand) column by column. With `along_rows` memory runs
+    from row to row: it is read so, and transposed where it is copied row by row.
 
     What is `in_place` is read where it lies instead if the program finds that it is inside its masks and its rows are
-    `near` bytes of each other, where that is said. Few rows may read its lines where they are (`by_lines`).
+    `near` bytes of each other, where that is said. Few rows may read the right one's lines where they are (`by_lines`).
     """
 
     syntax = "$source attr-dict `:` type($source)"
@@ -123,7 +124,8 @@ class Pack(Operation, name="tile.pack", pure=True):
     element: Type = type_attribute()
     group = integer(1)
     panel = integer(0)
-    along_k = boolean()
+    along_rows = boolean()
+    by_columns = boolean()
     in_place = boolean()
     near = integer(0)
     by_lines = boolean()
@@ -143,6 +145,10 @@ class Pack(Operation, name="tile.pack", pure=True):
         same = self.group == 1 and self.element is type.element
         require(self, same or not self.in_place, "in another order or type a block is read from a copy", found=type)
         require(self, self.in_place or self.near == 0, "`near` says when a block is read in place")
+        in_order = self.group == 1 and self.panel == 0
+        require(self, in_order or not self.by_columns, "columns have neither groups nor panels", found=self.group)
+        turned = self.along_rows and not self.by_columns
+        require(self, not (turned and self.in_place), "a block is read in place in the order in which it is packed")
 
     def source_elements(self, at: Coordinates, first: Any, other: Any) -> Elements:
         return [(self.source, at)]

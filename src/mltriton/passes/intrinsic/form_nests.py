@@ -5,8 +5,8 @@ Level: warp, targets whose blocks lie in memory. Takes one warp's program and pu
 those before it; numbers the loops of a row. Blocks that cannot be computed where they are needed, or would be computed
 too often, are stored by `tile.fill`: loads whose memory changes before they are used, expensive blocks that others pick
 elements of or that every iteration of a loop needs, long chains that are needed again, and what dots take computed.
-Guarantees: operations that write memory keep their order. What control flow stores is still to come, as is what only
-addresses say that dots read (`tile_loops/dot_fills.py`): it may join the nest before, which `match-target-size` says.
+Guarantees: operations that write memory keep their order. What control flow stores is still to come: it may join the
+nest before, which `match-target-size` says.
 """
 
 from __future__ import annotations
@@ -225,12 +225,16 @@ class _Former:
                 if made not in self.moved:
                     self._operation(made)
                     self.moved.add(made)
-            if op.defines:
-                self._store(op.source, op.loc)
-                continue
-            self._add(op, fill_of(op, place_of_sum(dot.result) if op.start else None))
-            if op.element is not None:
-                self.converted.add((op.source, op.element))
+            self._fill(op, place_of_sum(dot.result) if op.start else None)
+
+    def _fill(self, op: tile.Fill, owner: Value | None = None) -> None:
+        """Let the open nest store what a dot takes; `owner` is what may be where its sum is stored."""
+        if op.defines:
+            self._store(op.source, op.loc)
+            return
+        self._add(op, fill_of(op, owner))
+        if op.element is not None:
+            self.converted.add((op.source, op.element))
 
     def is_stored(self, value: Value, element: Type | None = None) -> bool:
         """Whether a block is in memory, as its own elements or as others."""
@@ -262,11 +266,24 @@ class _Former:
         ]
         costs = Costs(self.stored)
         for value in outside:
-            if isinstance(value.type, TensorType) and _is_computed(value) and costs.of(value) >= EXPENSIVE:
-                users = [user for user in value.users if is_inside(user, loop)]
-                if not users or not all(isinstance(user, tt.Dot) and value is not user.c for user in users):
-                    self._store(value, loop.loc)
+            if not isinstance(value.type, TensorType):
+                continue
+            users = [user for user in value.users if is_inside(user, loop)]
+            dots = [user for user in users if isinstance(user, tt.Dot) and value is not user.c]
+            if users and len(dots) == len(users):
+                self._store_left(value, dots)
+            elif _is_computed(value) and costs.of(value) >= EXPENSIVE:
+                self._store(value, loop.loc)
         self._close()
+
+    def _store_left(self, value: Value, dots: Sequence[tt.Dot]) -> None:
+        """Let the open nest store what dots of a loop that does not change it take on the left."""
+        from mltriton.passes.intrinsic.tile_loops.dot_fills import left_fill  # For dots only.
+
+        for dot in dots:
+            op = left_fill(self, dot) if dot.a is value else None
+            if op is not None:
+                self._fill(op)
 
     # Stores along another dimension than the last
 

@@ -1,14 +1,17 @@
-"""pack-operands: how the right operands of dots come to memory, in which order, and where.
+"""pack-operands: how the operands of dots come to memory, in which order, and where.
 
 Level: warp, targets whose blocks lie in memory; after `form-nests`, which says what is stored. Makes a `tile.pack` of
-the right operand of each dot for which the target has a micro-kernel: of the kernel's type, groups and panels, read
-along the dimension along which its memory runs. It stands before the outermost loop that does not change the operand,
-if nothing else than dots needs it in there; dots that want the same in one block share it. What many elements of an
+the operands of each dot for which the target has a micro-kernel: of the kernel's type, groups and panels, read along
+the dimension along which their memory runs. It stands before the outermost loop that does not change the operand, if
+nothing else than dots needs it in there; dots that want the same in one block share it. What many elements of a right
 operand share and is loaded with a stride (scales of groups) is stored before it.
-Guarantees: a block that may be read where it lies says so. Masks and strides say when the program runs whether it is.
+Guarantees: both operands are packed, but for left ones that a nest stored as the elements that the micro-kernel takes.
+A block that may be read where it lies says so. Masks and strides say when the program runs whether it is.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from mltriton.dialects import scf, tile, tt, ttg
 from mltriton.ir.attributes import Attribute, IntegerAttr, TypeAttr
@@ -16,9 +19,10 @@ from mltriton.ir.module import Module
 from mltriton.ir.nesting import is_defined_inside, is_inside
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
-from mltriton.ir.types import I1, I32, element_type, shape_of
+from mltriton.ir.types import I1, I32, Type, element_type, shape_of
 from mltriton.passes.intrinsic.tile_loops.directions import Directions
-from mltriton.passes.intrinsic.tile_loops.dot_kernels import kernel_of, may_use_lines
+from mltriton.passes.intrinsic.tile_loops.dot_fills import computed_value, runs_along_rows
+from mltriton.passes.intrinsic.tile_loops.dot_kernels import kernel_of, left_kernel, may_use_lines
 from mltriton.passes.intrinsic.tile_loops.footprints import Footprint
 from mltriton.passes.intrinsic.tile_loops.nest_regions import store_before
 from mltriton.passes.intrinsic.tile_loops.operations import LOADS, is_virtual
@@ -31,7 +35,7 @@ FEW_ROWS = 32  # rows of C up to which packing the right operand does not pay
 
 
 class PackOperands(Pass):
-    """Pack the right operands of dots."""
+    """Pack the operands of dots."""
 
     name = "pack-operands"
 
@@ -67,40 +71,67 @@ class _Packer:
         for op in ops:
             if isinstance(op, tile.Nest):
                 self.given.update(zip(op.results, op.body.block.terminator.operands, strict=True))
+        self.fills: dict[tuple[Value, Type], list[tile.Fill]] = {}  # of blocks as other elements than their own
+        for op in ops:
+            if isinstance(op, tile.Fill) and op.element is not None:
+                self.fills.setdefault((op.source, op.element), []).append(op)
         self.packs: dict[tuple[Block, Value, frozenset[tuple[str, Attribute]]], tile.Pack] = {}
 
     def run(self) -> None:
         """Pack for each dot, in the order of the program."""
-        for dot, place in [(dot, _place(dot)) for dot in self.dots]:  # Places first: they are found from dots as users.
+        places = [(dot, _place(dot, dot.b), _place(dot, dot.a)) for dot in self.dots]  # Found from dots as users.
+        for dot, place, _ in places:
             kernel = kernel_of(self.spec, dot)
             if kernel is not None:
-                dot.set_operand(dot.operands.index(dot.b, 1), self._pack(dot, place, kernel))
+                self._store_parts(dot.b, place)
+                self._pack(dot, 1, place, kernel.operand, self._right(dot, place, kernel))
+        for dot, _, place in places:
+            kernel, form = kernel_of(self.spec, dot), left_kernel(self.spec, dot)
+            if kernel is not None and form is not None and not self._is_filled(dot, form):
+                how = self._left(dot, form.operand, needs_rows=kernel.needs_rows)
+                self._pack(dot, 0, place, form.operand, how)
 
-    def _pack(self, dot: tt.Dot, place: Operation, kernel: MicroKernel) -> Value:
-        block = place.block
+    def _pack(self, dot: tt.Dot, number: int, place: Operation, element: Type, how: Mapping[str, int]) -> None:
+        value, block = dot.operands[number], place.block
         assert block is not None
-        attributes = self._attributes(dot, place, kernel)
-        key = block, dot.b, frozenset(attributes.items())
+        said = {name: part for name, part in how.items() if part > (name == "group")}
+        attributes: dict[str, Attribute] = {"element": TypeAttr(element)}
+        attributes |= {name: IntegerAttr(int(n), I1 if isinstance(n, bool) else I32) for name, n in said.items()}
+        key = block, value, frozenset(attributes.items())
         if key not in self.packs:
-            self._store_parts(dot.b, place)
-            self.packs[key] = tile.Pack([dot.b], [dot.b.type], attributes, (), dot.loc)
+            self.packs[key] = tile.Pack([value], [value.type], attributes, (), dot.loc)
             block.insert_before(place, self.packs[key])
-        return self.packs[key].result
+        dot.set_operand(number, self.packs[key].result)
 
-    def _attributes(self, dot: tt.Dot, place: Operation, kernel: MicroKernel) -> dict[str, Attribute]:
+    def _right(self, dot: tt.Dot, place: Operation, kernel: MicroKernel) -> dict[str, int]:
         *_, rows, columns = shape_of(dot.b.type)
         has_panels = 0 < kernel.panel < columns and columns % kernel.panel == 0
         in_place = _takes_blocks(kernel, dot) and self._runs_along_columns(dot.b)
         is_near = in_place and (place is not dot or shape_of(dot.a.type)[-2] > FEW_ROWS)
-        flags = {
-            "along_k": self.directions.contiguous_dim(dot.b) == len(shape_of(dot.b.type)) - 2 and rows > 1,
+        return {
+            "group": kernel.group,
+            "panel": kernel.panel * has_panels,
+            "near": NEAR_ROWS * is_near,
+            "along_rows": self.directions.contiguous_dim(dot.b) == len(shape_of(dot.b.type)) - 2 and rows > 1,
             "in_place": in_place,
             "by_lines": may_use_lines(self.spec, dot),
         }
-        numbers = {"group": kernel.group, "panel": kernel.panel * has_panels, "near": NEAR_ROWS * is_near}
-        made: dict[str, Attribute] = {"element": TypeAttr(kernel.operand)}
-        made |= {name: IntegerAttr(number, I32) for name, number in numbers.items() if number > (name == "group")}
-        return made | {name: IntegerAttr(1, I1) for name, holds in flags.items() if holds}
+
+    def _left(self, dot: tt.Dot, element: Type, *, needs_rows: bool) -> dict[str, int]:
+        along_rows = runs_along_rows(dot.a, self.directions.contiguous_dim)
+        is_there = self._in_memory(dot.a) is not None and element_type(dot.a.type) is element
+        return {
+            "along_rows": along_rows,
+            "by_columns": along_rows and not needs_rows,
+            "in_place": is_there and not (along_rows and needs_rows),
+        }
+
+    def _is_filled(self, dot: tt.Dot, kernel: MicroKernel) -> bool:
+        """Whether the loops before a dot store its left operand as other elements than its own."""
+        base, transposed = computed_value(dot.a)
+        forms = [dot.a] if transposed and kernel.needs_rows else [dot.a, base]
+        fills = [fill for form in forms for fill in self.fills.get((self.given.get(form, form), kernel.operand), ())]
+        return any(_is_before(fill, dot) for fill in fills)
 
     def _store_parts(self, value: Value, place: Operation) -> None:
         """Store what many elements of a computed block share, where it is made in the block of operations at hand."""
@@ -140,9 +171,17 @@ class _Packer:
         return self.directions.is_unit(block, op if isinstance(op, LOADS) else None)[dim]
 
 
-def _place(dot: tt.Dot) -> Operation:
-    """What the right operand of a dot is packed before: matrices of a batch one by one, each when it is multiplied."""
-    place, value, loop = dot, dot.b, dot.parent_op
+def _is_before(fill: tile.Fill, dot: tt.Dot) -> bool:
+    """Whether the nest of a fill comes before a dot whenever that is reached."""
+    nest = fill.parent_op
+    assert nest is not None and nest.block is not None
+    holder = dot.ancestor_in(nest.block)
+    return holder is not None and nest.is_before(holder)
+
+
+def _place(dot: tt.Dot, value: Value) -> Operation:
+    """What an operand of a dot is packed before: matrices of a batch one by one, each when it is multiplied."""
+    place, loop = dot, dot.parent_op
     if len(shape_of(value.type)) > 2:
         return dot
     while loop is not None and not is_defined_inside(value, loop):

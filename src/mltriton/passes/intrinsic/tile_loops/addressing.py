@@ -50,7 +50,7 @@ def in_memory(low: Lowering, value: Value) -> InMemory | None:
     order = tuple(range(len(shape_of(value.type))))
     while True:
         value = low.e.aliases.get(value, value)
-        found = low.e.tiles.get(value)
+        found = low.tile_of(value)
         if found is not None:
             return InMemory(found, order, found.element)
         op = value.defining_op
@@ -103,27 +103,6 @@ def strides_of(low: Lowering, block: InMemory, shape: tuple[int, ...]) -> list[S
     for dim, target in enumerate(block.order):
         coordinates[target] = dim
     return [stride_along(low, block.source, tuple(coordinates), dim, extent) for dim, extent in enumerate(shape)]
-
-
-def contiguous_dim(low: Lowering, value: Value) -> int:
-    """The dimension along which the memory runs from which a value is computed: the last where it is not known."""
-    shape = shape_of(value.type)
-    last = len(shape) - 1
-    found = low.reads(value)
-    sources: list[tuple[Tile | Operation, Coordinates]] = [
-        (low.e.tiles[leaf], coordinates) for leaf, coordinates in found.leaves if leaf in low.e.tiles
-    ]
-    low.finish([load.operands[0] for load, _ in found.loads])
-    for coordinate, coordinates in [*found.loads, *sources]:
-        source = low.e.window(coordinate.memory) if isinstance(coordinate, ttg.LocalLoad) else coordinate
-        if min(coordinates, default=0) < -1 or len(set(coordinates) - {-1}) < 2:
-            continue
-        if stride_along(low, source, coordinates, last, shape[last]) in (0, 1):
-            return last
-        for dim in range(last):
-            if dim in coordinates and stride_along(low, source, coordinates, dim, shape[dim]) == 1:
-                return dim
-    return last
 
 
 # Bounds

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from mltriton.dialects import scf, tt
-from mltriton.ir.nesting import is_defined_inside, is_inside
+from mltriton.dialects import scf
+from mltriton.ir.nesting import is_inside
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.types import TensorType, shape_of
-from mltriton.passes.intrinsic.tile_loops import dot_operands
 from mltriton.passes.intrinsic.tile_loops.alternatives import Alternatives, optional_region
 from mltriton.passes.intrinsic.tile_loops.first_sums import cleared_if_idle, condition, is_first_sum
 from mltriton.passes.intrinsic.tile_loops.footprints import consumers, whole_use
@@ -40,7 +39,6 @@ def lower_for(low: Lowering, op: scf.For) -> None:
     low.flush()
     e, body = low.e, op.body.block
     ends = body.terminator.operands
-    prepare_before(low, op)
     bounds = [e.scalar(bound) for bound in (op.lower, op.upper, op.step)]
     carried = list(zip(op.inits, op.carried, ends, strict=True))
     first_sums = {argument: init for init, argument, end in carried if is_first_sum(init, argument, end)}
@@ -78,23 +76,6 @@ def _set_homes(low: Lowering, slots: Sequence[Slot], ends: Sequence[Value]) -> N
     for slot, end in zip(slots, ends, strict=True):
         if isinstance(slot, TileSlot):
             low.homes.setdefault(end, slot.tile)
-
-
-def prepare_before(low: Lowering, op: Operation) -> None:
-    """Bring left operands of dots to their final form once, before a loop, where every iteration would do it again."""
-    outside = {
-        operand: None
-        for inner in op.walk()
-        for operand in inner.operands
-        if isinstance(operand.type, TensorType) and operand not in low.e.tiles and not is_defined_inside(operand, op)
-    }
-    for value in outside:
-        users = [user for user in value.users if is_inside(user, op)]
-        if users and all(isinstance(user, tt.Dot) and value is not user.c for user in users):
-            for user in users:
-                if user.operands[0] is value:
-                    dot_operands.prepare_left(low, cast(tt.Dot, user))
-    low.flush()
 
 
 def initial_tile(low: Lowering, init: Value, op: Operation) -> Tile:
@@ -217,7 +198,6 @@ def lower_while(low: Lowering, op: scf.While) -> None:
     """A loop with a condition: the blocks of `before` and of `after` have tiles, shared where a block is passed on."""
     low.flush()
     e, before, after = low.e, op.before.block, op.after.block
-    prepare_before(low, op)
     slots = [_while_slot(low, op, init, argument) for init, argument in zip(op.inits, before.arguments, strict=True)]
     low.flush()
     inits = [value for slot, init in zip(slots, op.inits, strict=True) for value in slot.yields(init)]

@@ -9,7 +9,7 @@ operand that is a transpose is filled as what it is the transpose of, which othe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from mltriton.dialects import scf, tile, tt, ttg
@@ -17,7 +17,7 @@ from mltriton.ir.attributes import Attribute, IntegerAttr, TypeAttr
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.reaching import operands_behind, reached
 from mltriton.ir.types import I1, TensorType, Type, shape_of
-from mltriton.passes.intrinsic.tile_loops.dot_kernels import kernel_of, left_types, may_use_lines
+from mltriton.passes.intrinsic.tile_loops.dot_kernels import kernel_of, left_kernel, may_use_lines
 from mltriton.passes.intrinsic.tile_loops.first_sums import is_zero
 from mltriton.passes.intrinsic.tile_loops.footprints import EXPENSIVE, Footprint, consumers, whole_use
 from mltriton.passes.intrinsic.tile_loops.members import Fill
@@ -26,7 +26,6 @@ from mltriton.passes.intrinsic.tile_loops.operations import LOADS, is_virtual
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
     from mltriton.passes.intrinsic.tile_loops.reader import Nests, Reader
-    from mltriton.passes.intrinsic.tile_loops.tiles import Tile
     from mltriton.targets.base import MicroKernel
 
 
@@ -35,25 +34,35 @@ if TYPE_CHECKING:
 
 def fills_of(nests: Nests, op: tt.Dot) -> Iterator[tuple[tile.Fill, Sequence[Operation]]]:
     """What is stored for a dot, in the order in which it joins the nest before it, each with the operations behind the
-    dot that have to come before that. Operands that are read where they lie or packed are left to `match-target-size`,
-    as are dots that may read their right operand line by line.
+    dot that have to come before that. Operands that are read where they lie or packed are left to `pack-operands`; the
+    starts of sums in shared memory and of dots that may read their right operand line by line to `match-target-size`.
     """
-    kernel = kernel_of(nests.spec, op)
     in_place = any(isinstance(user, ttg.LocalStore) for user in op.result.users)
-    if kernel is None or in_place or may_use_lines(nests.spec, op):
-        return
-    if _is_computed(nests, op.c) and not is_zero(op.c):
+    is_start = not in_place and not may_use_lines(nests.spec, op) and kernel_of(nests.spec, op) is not None
+    if is_start and _is_computed(nests, op.c) and not is_zero(op.c):
         yield tile.Fill([op.c], (), {"start": IntegerAttr(1, I1)}, (), op.loc), ()
-    value = _left(nests, op, kernel)
-    if value is None:
+    left = left_fill(nests, op)
+    if left is None:
         return
-    for each in (value, *together(nests, op, value, kernel.operand)):
-        if (later := _later_producers(each, op)) is None:
-            continue
-        element = None if _element(each) is kernel.operand else kernel.operand
-        if not nests.is_stored(each, element):
-            attributes: dict[str, Attribute] = {} if element is None else {"element": TypeAttr(element)}
-            yield tile.Fill([each], (), attributes, (), op.loc), later
+    element = left.element or _element(left.source)
+    others = together(nests, op, left.source, element)
+    yield left, ()
+    for each in others:
+        later = _later_producers(each, op)
+        if later is not None and not nests.is_stored(each, None if _element(each) is element else element):
+            yield _fill(each, element, op), later
+
+
+def left_fill(nests: Nests, op: tt.Dot) -> tile.Fill | None:
+    """What is stored for the left operand of a dot; None where it is stored, read where it lies, or packed."""
+    kernel = left_kernel(nests.spec, op)
+    value = None if kernel is None else _left(nests, op, kernel)
+    return None if kernel is None or value is None else _fill(value, kernel.operand, op)
+
+
+def _fill(value: Value, element: Type, op: tt.Dot) -> tile.Fill:
+    attributes: dict[str, Attribute] = {} if _element(value) is element else {"element": TypeAttr(element)}
+    return tile.Fill([value], (), attributes, (), op.loc)
 
 
 def _later_producers(value: Value, op: Operation) -> list[Operation] | None:
@@ -76,17 +85,26 @@ def _later(value: Value, op: Operation) -> Operation | None:
 
 
 def _left(nests: Nests, op: tt.Dot, kernel: MicroKernel) -> Value | None:
-    """What is stored for the left operand; None where nothing is, or that is not known yet."""
+    """What is stored for the left operand, in the type of the kernel's: the operand, or what it is the transpose of."""
     base, transposed = computed_value(op.a)
     is_own = _element(base) is kernel.operand
     is_load = isinstance(base.defining_op, LOADS)
-    if op.a.defining_block is not op.block or (is_own and (is_load or not _is_computed(nests, base))):
+    is_batch_by_lines = len(shape_of(op.a.type)) > 2 and may_use_lines(nests.spec, op)
+    if is_own and (not _is_computed(nests, base) or (is_load and not is_batch_by_lines)):
         return None
-    if nests.is_stored(base, kernel.operand) or (transposed and kernel.needs_rows):
+    turned = transposed and kernel.needs_rows
+    element = None if is_own else kernel.operand
+    if nests.is_stored(op.a, element) or (not turned and nests.is_stored(base, element)):
         return None
-    if shape_of(op.a.type)[-2] > 1 and len(shape_of(op.a.type)) == 2 and nests.contiguous_dim(op.a) == 0:
-        return base if transposed and not is_load else None
+    if runs_along_rows(op.a, nests.contiguous_dim):
+        return base if transposed and not is_load and (is_own or not turned) else None
     return op.a if transposed else base
+
+
+def runs_along_rows(left: Value, contiguous_dim: Callable[[Value], int]) -> bool:
+    """Whether the memory from which a left operand is computed runs from row to row."""
+    shape = shape_of(left.type)
+    return len(shape) == 2 and shape[0] > 1 and contiguous_dim(left) == 0
 
 
 def _is_computed(nests: Nests, value: Value) -> bool:
@@ -121,7 +139,7 @@ def computed_value(value: Value) -> tuple[Value, bool]:
     """What a value is in another layout, or a transpose of in two dimensions, and whether it is transposed."""
     transposed = False
     op = value.defining_op
-    while isinstance(op, ttg.ConvertLayout) or (isinstance(op, tt.Trans) and tuple(op.order) == (1, 0)):
+    while isinstance(op, ttg.ConvertLayout | tile.Pack) or (isinstance(op, tt.Trans) and tuple(op.order) == (1, 0)):
         transposed ^= isinstance(op, tt.Trans)
         value = op.operands[0]
         op = value.defining_op
@@ -143,48 +161,25 @@ def together(low: Reader, op: tt.Dot, value: Value, element: Type) -> list[Value
     return found
 
 
-def fill_together(low: Lowering, op: tt.Dot, value: Value, element: Type) -> Tile:
-    """A tile of `element`s for `value`, which the dot `op` needs; in the same nest tiles for what is filled with it."""
-    others = together(low, op, value, element)
-    filled = fill_operand(low, op, value, element, whole_use(op, op.a))
-    for other in others:
-        fill_operand(low, op, other, element)
-    return filled
-
-
-def filled_before(low: Lowering, value: Value, element: Type) -> Tile | None:
-    """The tile with the elements of a value as others, or that the open loop nest fills with its own."""
-    if value in low.nest.produced and _element(value) is element:
-        return low.force(value)
-    made, scope = low.packed.get(("filled", value, element), (None, None))
-    return made if scope in low.e.emitter.scopes else None
-
-
-def fill_operand(
-    low: Lowering, op: Operation, value: Value, element: Type, served: Collection[tuple[Operation, Value]] = ()
-) -> Tile:
-    """The tile of a value, or one with its elements converted, which dots of the block find that come after `op`."""
-    if _element(value) is element:
-        return low.force(value)
-    made = filled_before(low, value, element)
-    if made is None:
-        made = low.e.scratch.tile(shape_of(value.type), element)
-        dots = [dot for dot in _later_dots(op, {value}, value) if _takes(low, dot, value, element)]
-        uses = {*served, *(use for dot in dots for use in whole_use(dot, dot.a))}
-        low.add(Fill(value, made, low.e.emitter.loc, defines=False, is_new=True, served=uses))
-        low.packed["filled", value, element] = made, low.e.emitter.scopes[-1]
-    return made
+def fill_operand(low: Lowering, op: tile.Fill, element: Type) -> None:
+    """Store a block with its elements converted, for dots of the block that come after `op`."""
+    value = op.source
+    made = low.e.scratch.tile(shape_of(value.type), element)
+    dots = [dot for dot in _later_dots(op, {value}, value) if _takes(low, dot, value, element)]
+    uses = {use for dot in dots for use in whole_use(dot, dot.a)}
+    low.add(Fill(value, made, op.loc, defines=False, is_new=True, served=uses))
+    low.packed["filled", value, element] = made, low.e.emitter.scopes[-1]
 
 
 def _takes(low: Reader, dot: tt.Dot, value: Value, element: Type) -> bool:
     """Whether a dot is going to read its left operand from a tile of `value` with such elements."""
-    if left_types(low.spec, dot) != {element}:
+    kernel, other = left_kernel(low.spec, dot), kernel_of(low.spec, dot)
+    if kernel is None or other is None or not kernel.operand is other.operand is element:
         return False
     base, transposed = computed_value(dot.a)
     if dot.a is value or base is not value or not transposed:
         return dot.a is value or base is value
-    kernel = kernel_of(low.spec, dot)
-    return _element(value) is element or (kernel is not None and not kernel.needs_rows)
+    return _element(value) is element or not kernel.needs_rows
 
 
 def _later_dots(op: Operation, values: set[Value], operand: Value) -> list[tt.Dot]:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mltriton.dialects import scf, tile, tt
+from mltriton.dialects import scf, tile, tt, ttg
 from mltriton.ir.constants import splat_of
 from mltriton.ir.nesting import is_defined_inside
-from mltriton.ir.types import Type, element_type, shape_of
+from mltriton.ir.operation import Value
+from mltriton.ir.types import element_type, shape_of
+from mltriton.targets.base import MicroKernel
 
 if TYPE_CHECKING:
-    from mltriton.targets.base import MicroKernel, TargetSpec
+    from mltriton.targets.base import IndirectDot, TargetSpec
 
 
 def kernel_of(spec: TargetSpec, op: tt.Dot) -> MicroKernel | None:
@@ -22,17 +24,35 @@ def kernel_of(spec: TargetSpec, op: tt.Dot) -> MicroKernel | None:
 
 
 def may_use_lines(spec: TargetSpec, op: tt.Dot) -> bool:
-    """Whether a dot has so few rows that its right operand may be read line by line."""
+    """Whether a dot has so few rows that its right operand, which is loaded, may be read line by line."""
     most = max((how.rows for how in spec.indirect_dots.values()), default=0)
-    return len(shape_of(op.b.type)) <= 3 and rows_of(op) <= most
+    return len(shape_of(op.b.type)) <= 3 and rows_of(op) <= most and _is_loaded(op.b)
 
 
-def left_types(spec: TargetSpec, op: tt.Dot) -> set[Type]:
-    """The types in which a dot may take the elements of its left operand: its micro-kernel's, and that for lines."""
-    element, kernel = element_type(op.b.type), kernel_of(spec, op)
-    found = set[Type]() if kernel is None else {kernel.operand}
-    lines = spec.indirect_dots.items() if may_use_lines(spec, op) else ()
-    return found | {how.left for (of, _), how in lines if of is element}
+def _is_loaded(value: Value) -> bool:
+    """Whether a block is a load, perhaps transposed, inside of a loop nest or not."""
+    op = value.defining_op
+    while isinstance(op, tt.Trans | ttg.ConvertLayout | tile.Pack | tile.Nest):
+        if isinstance(op, tile.Nest):
+            value = next(v for r, v in zip(op.results, op.body.block.terminator.operands, strict=True) if r is value)
+        else:
+            value = op.source
+        op = value.defining_op
+    return isinstance(op, tt.Load)
+
+
+def row_kernel(how: IndirectDot) -> MicroKernel:
+    """What a dot on lines wants of its left operand: rows, in its own type."""
+    return MicroKernel(how.left, how.accumulator, row_major=True)
+
+
+def left_kernel(spec: TargetSpec, op: tt.Dot) -> MicroKernel | None:
+    """What says in which form the left operand of a dot is brought to memory: its micro-kernel, or what multiplies
+    lines where it may. None where the target has none.
+    """
+    kernel, element = kernel_of(spec, op), element_type(op.b.type)
+    lines = [how for (of, _), how in spec.indirect_dots.items() if of is element]
+    return row_kernel(lines[0]) if kernel is not None and lines and may_use_lines(spec, op) else kernel
 
 
 def rows_of(op: tt.Dot) -> int:

@@ -1,16 +1,15 @@
 """Operands of dots: read where they lie, or brought to memory in the form that the micro-kernel takes.
 
-Level: warp to intrinsic. The left operand is read where it lies (a tile, or a load that is row-major or column-major
-and inside its masks, which an `scf.if` finds out) or filled into a tile, as part of the open loop nest. How the right
-one comes to memory, and where, says its `tile.pack`; masks and strides decide here, or when the program runs, whether
-it may be read where it lies. Left operands that a loop does not change are prepared before it.
+Level: warp to intrinsic. How an operand comes to memory, and where, says its `tile.pack`, or the `tile.fill` of a left
+one that is stored as other elements than its own. Masks and strides decide here, or when the program runs (an
+`scf.if`), whether what may be read where it lies is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from mltriton.dialects import arith, scf, tile, tt
 from mltriton.errors import TargetError
@@ -18,7 +17,6 @@ from mltriton.ir.operation import Block, Region, Value
 from mltriton.ir.types import (
     I64,
     PointerType,
-    TensorType,
     Type,
     bit_width,
     byte_width,
@@ -28,13 +26,14 @@ from mltriton.ir.types import (
 from mltriton.passes.intrinsic.tile_loops import addressing, packing
 from mltriton.passes.intrinsic.tile_loops.accesses import compare
 from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvable, Stride
-from mltriton.passes.intrinsic.tile_loops.dot_fills import computed_value, fill_together, filled_before
-from mltriton.passes.intrinsic.tile_loops.dot_kernels import kernel_of, may_use_lines
+from mltriton.passes.intrinsic.tile_loops.dot_fills import computed_value
+from mltriton.passes.intrinsic.tile_loops.dot_kernels import kernel_of, left_kernel
 from mltriton.passes.intrinsic.tile_loops.emitter import Scope, refuse
 from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks
+from mltriton.passes.intrinsic.tile_loops.footprints import whole_use
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index
 from mltriton.passes.intrinsic.tile_loops.indirect_dots import lines_of
-from mltriton.passes.intrinsic.tile_loops.operations import LOADS
+from mltriton.passes.intrinsic.tile_loops.members import Fill
 from mltriton.passes.intrinsic.tile_loops.packing import Packing, Source
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 from mltriton.records import record
@@ -93,89 +92,83 @@ def plan_of(low: Lowering, op: tt.Dot) -> Plan:
     return Plan(op, kernel, tuple(batch), m, n, k)
 
 
-def prepare_left(low: Lowering, op: tt.Dot) -> None:
-    """Bring a left operand that the coming loop does not change into its final form."""
-    plan = plan_of(low, op)
-    if may_use_lines(low.spec, op):
-        low.force(op.a)  # in which form the dot wants it is not known before its right operand is
-        return
-    if plan.batch:
-        return
-    left = left_operand(low, plan)
-    if isinstance(left, Direct) and left.conditions:
-        low.flush()
-        low.packed["left", op.a, plan.kernel] = chosen_left(low, plan, left, ())
-
-
 def pack_before(low: Lowering, op: tile.Pack) -> None:
-    """Bring a right operand to memory before the loops that do not change it; that of one dot right here is packed when
-    it is multiplied.
+    """Bring an operand to memory before the loops that do not change it; that of one dot right here is packed when it
+    is multiplied.
     """
-    dots = [user for user in op.result.users if isinstance(user, tt.Dot)]
+    dots = [user for user in op.result.users if isinstance(user, tt.Dot) and user.c is not op.result]
     if len(dots) != len(op.result.users):
-        raise refuse(op, "what is packed is for dots, on the right")
+        raise refuse(op, "what is packed is for dots, on the left or right")
     if all(dot.block is op.block for dot in dots) and len(dots) < 2:
         return
     if op.by_lines and any(lines_of(low, dot) is not None for dot in dots):
         return
     low.flush()
-    right = right_operand(low, op)
-    if isinstance(right, Packing) or (isinstance(right, Direct) and right.conditions):
-        low.packed["right", op] = _choose_right(low, op, right)
+    found = operand(low, op)
+    if isinstance(found, Packing) and dots[0].a is op.result:
+        low.packed[op] = _copied(low, found, dots)
+    elif isinstance(found, Packing) or (isinstance(found, Direct) and found.conditions):
+        low.packed[op] = chosen(low, op, found, ())
 
 
-def known_operand(low: Lowering, *key: object) -> Ready | None:
-    """An operand that was prepared before."""
-    found = low.packed.get(key)
-    return found if found is not None and found.scope in low.e.emitter.scopes else None
+def pack_of(op: tt.Dot, value: Value) -> tile.Pack:
+    """How an operand of a dot comes to memory."""
+    pack = value.defining_op
+    if not isinstance(pack, tile.Pack):
+        raise refuse(op, "operands of a dot are packed: pack-operands comes before match-target-size")
+    return pack
+
+
+def operand(low: Lowering, op: tile.Pack) -> Direct | Ready | Packing:
+    """An operand where it lies, prepared before a loop, or how it is packed."""
+    direct = _direct(low, op) if op.in_place else None
+    if direct is not None and op.near:
+        near = _near_rows(low, direct.stride, op)
+        direct = None if near is None else replace(direct, conditions=direct.conditions + near)
+    if direct is not None and not direct.conditions:
+        return direct
+    known = low.packed.get(op)
+    return known if known is not None and known.scope in low.e.emitter.scopes else direct or packing_of(op)
 
 
 def left_operand(low: Lowering, plan: Plan) -> Direct | Ready:
-    """The left operand where it lies, or a tile that the open loop nest (or a nest of its own) fills."""
-    value, kernel = plan.op.a, plan.kernel
-    direct = _direct(low, value, kernel.operand, (-1,) if kernel.needs_rows else (-1, -2))
-    if direct is not None and not direct.conditions:
-        return direct
-    known = known_operand(low, "left", value, kernel)
-    if known is not None or direct is not None:
-        return known or cast(Direct, direct)
-    made = low.packed["left", value, kernel] = brought_to_memory(low, plan)
-    return made
+    """The left operand as its pack says, or where a loop nest stored it as other elements than its own. Where lines are
+    not read after all, or an operand is not written for them, another micro-kernel than was known takes it: a copy.
+    """
+    op, kernel, expected = plan.op, plan.kernel, left_kernel(low.spec, plan.op)
+    stored = [_stored(low, op.a, known) for known in (kernel, expected) if known is not None]
+    if stored[0] is not None:
+        return stored[0]
+    pack = pack_of(op, op.a) if not any(stored) else None
+    if pack is not None and pack.element is kernel.operand and not (pack.by_columns and kernel.needs_rows):
+        found = operand(low, pack)
+        if isinstance(found, Packing):
+            found = low.packed[pack] = _copied(low, found, [op])
+        return found
+    rank = len(shape_of(op.a.type))
+    along_rows = pack is not None and pack.along_rows
+    return _copied(low, Packing(op.a, rank - 2, rank - 1, kernel.operand, 1, along_rows=along_rows), [op])
 
 
-def brought_to_memory(low: Lowering, plan: Plan) -> Ready:
-    """The left operand in a tile, or packed."""
-    value, kernel = plan.op.a, plan.kernel
-    base, transposed = computed_value(value)
-    filled = filled_before(low, base, kernel.operand)
-    if filled is not None and not (transposed and kernel.needs_rows):
-        return _from_tile(low, filled, "column" if transposed else "row")
-    filled = filled_before(low, value, kernel.operand)
-    if filled is not None:
-        return _from_tile(low, filled, "row")
-    if _runs_along_m(low, plan):
-        is_computed = transposed and not isinstance(base.defining_op, LOADS)
-        return _left_transpose(low, plan, base) if is_computed else _left_pack(low, plan)
-    return _from_tile(low, fill_together(low, plan.op, value if transposed else base, kernel.operand), "row")
+def _copied(low: Lowering, how: Packing, dots: Sequence[tt.Dot]) -> Ready:
+    """A copy of a left operand for dots: row by row, as a member of the open loop nest, or packed in another order."""
+    if how.along_rows or how.row_dim > how.column_dim:
+        low.flush()
+        return pack_now(low, how, ())
+    made = low.e.scratch.tile(shape_of(how.value.type), how.element)
+    served = {use for dot in dots for use in whole_use(dot, dot.a)}
+    low.add(Fill(how.value, made, low.e.emitter.loc, defines=False, is_new=True, served=served))
+    return _from_tile(low, made, "row")
 
 
-def _runs_along_m(low: Lowering, plan: Plan) -> bool:
-    """Whether the memory from which the left operand is computed runs along its rows' dimension."""
-    return plan.m > 1 and not plan.batch and addressing.contiguous_dim(low, plan.op.a) == 0
-
-
-def _left_pack(low: Lowering, plan: Plan) -> Ready:
-    low.flush()
-    return pack_now(low, _left_packing(plan, "row" if plan.kernel.needs_rows else "column", along_columns=True), ())
-
-
-def _left_transpose(low: Lowering, plan: Plan, base: Value) -> Ready:
-    """The left operand from a tile of what it is the transpose of: read by columns, or packed from there."""
-    if not plan.kernel.needs_rows:
-        return _from_tile(low, fill_together(low, plan.op, base, plan.kernel.operand), "column")
-    if cast(TensorType, base.type).element is plan.kernel.operand:
-        fill_together(low, plan.op, base, plan.kernel.operand)
-    return _left_pack(low, plan)
+def _stored(low: Lowering, left: Value, kernel: MicroKernel) -> Ready | None:
+    """The tile with the elements of a left operand, or of what it is the transpose of, as those of a micro-kernel."""
+    base, transposed = computed_value(left)
+    for value, turned in ((base, transposed), (left, False)):
+        made, scope = low.packed.get(("filled", value, kernel.operand), (None, None))
+        if made is not None and scope in low.e.emitter.scopes and not (turned and kernel.needs_rows):
+            return _from_tile(low, made, "column" if turned else "row")
+    return None
 
 
 def _from_tile(low: Lowering, made: Tile, layout: str) -> Ready:
@@ -189,25 +182,6 @@ def _from_tile(low: Lowering, made: Tile, layout: str) -> Ready:
     )
 
 
-def right_of(op: tt.Dot) -> tile.Pack:
-    """How the right operand of a dot comes to memory."""
-    pack = op.b.defining_op
-    if not isinstance(pack, tile.Pack):
-        raise refuse(op, "the right operand of a dot is packed: pack-operands comes before match-target-size")
-    return pack
-
-
-def right_operand(low: Lowering, op: tile.Pack) -> Direct | Ready | Packing:
-    """The right operand where it lies, prepared before a loop, or how it is packed."""
-    direct = _direct(low, op.source, op.element, (-1,)) if op.in_place else None
-    if direct is not None and op.near:
-        near = _near_rows(low, direct.stride, op)
-        direct = None if near is None else replace(direct, conditions=direct.conditions + near)
-    if direct is not None and not direct.conditions:
-        return direct
-    return known_operand(low, "right", op) or direct or right_packing(op)
-
-
 def _near_rows(low: Lowering, stride: Stride, op: tile.Pack) -> list[Value] | None:
     """The conditions under which rows are near each other; None where they never are."""
     limit = op.near // byte_width(op.element)
@@ -217,37 +191,29 @@ def _near_rows(low: Lowering, stride: Stride, op: tile.Pack) -> list[Value] | No
     return [low.e.arithmetic.scalar(compare(low.e, "sle", known, Affine(stride.type, None, limit, 0), 1))]
 
 
-def right_packing(op: tile.Pack) -> Packing:
-    """How the right operand is packed: in panels, along which its memory runs."""
-    rank = len(shape_of(op.source.type))
-    return Packing(op.source, rank - 2, rank - 1, op.element, op.group, op.along_k, op.panel)
+def packing_of(op: tile.Pack) -> Packing:
+    """How an operand is packed: row by row, in panels, or column by column."""
+    row_dim = len(shape_of(op.source.type)) - 2
+    if op.by_columns:
+        return Packing(op.source, row_dim + 1, row_dim, op.element, 1, along_rows=not op.along_rows)
+    return Packing(op.source, row_dim, row_dim + 1, op.element, op.group, op.along_rows, op.panel)
 
 
-def _left_packing(plan: Plan, layout: str, *, along_columns: bool) -> Packing:
-    """The left operand row by row, or in a "column" layout step by step of k; `along_columns`: memory runs along m."""
-    rank = len(plan.batch) + 2
-    if layout == "column":
-        return Packing(plan.op.a, rank - 1, rank - 2, plan.kernel.operand, 1, along_rows=not along_columns)
-    return Packing(plan.op.a, rank - 2, rank - 1, plan.kernel.operand, 1, along_rows=along_columns)
-
-
-def _direct(low: Lowering, value: Value, element: Type, contiguous: tuple[int, ...]) -> Direct | None:
-    """The operand where it lies, with one of the dimensions in `contiguous` (from the end) running along memory."""
-    block = addressing.in_memory(low, value)
-    if block is None or block.element is not element:
+def _direct(low: Lowering, op: tile.Pack) -> Direct | None:
+    """An operand where it lies, with its rows, or its columns, running along memory."""
+    block = addressing.in_memory(low, op.source)
+    if block is None or block.element is not op.element:
         return None
-    shape = shape_of(value.type)
+    shape = shape_of(op.source.type)
     strides = addressing.strides_of(low, block, shape)
-    for dim in contiguous:
-        stride = strides[-3 - dim]
-        if stride is None or None in strides or (strides[dim] != 1 and shape[dim] != 1):
-            continue
-        try:
-            conditions = addressing.inside(low, block)
-        except NotProvable:
-            return None
-        return Direct(block, stride, "row" if dim == -1 else "column", conditions)
-    return None
+    along, across = (-2, -1) if op.by_columns else (-1, -2)
+    stride = strides[across]
+    if stride is None or None in strides or (strides[along] != 1 and shape[along] != 1):
+        return None
+    try:
+        return Direct(block, stride, "column" if op.by_columns else "row", addressing.inside(low, block))
+    except NotProvable:
+        return None
 
 
 def pointer_of(low: Lowering, direct: Direct, prefix: Index) -> Value:
@@ -338,29 +304,21 @@ def _either(
     return made.results[0], made.results[1]
 
 
-def chosen_left(low: Lowering, plan: Plan, direct: Direct, prefix: Index) -> Ready:
-    """The left operand where it lies if that is inside its masks, else packed: found out when the program runs."""
-    how = _left_packing(plan, direct.layout, along_columns=direct.layout == "column")
-    pointer, stride = _either(low, direct, prefix, plan.kernel.operand, lambda: pack_now(low, how, prefix))
-    return Ready(lambda _: pointer, stride, direct.layout, low.e.emitter.scopes[-1])
-
-
-def _choose_right(low: Lowering, op: tile.Pack, right: Direct | Packing) -> Ready:
-    """The right operand where it lies if that is inside its masks and its rows are near each other, else packed: found
-    out when the program runs.
+def chosen(low: Lowering, op: tile.Pack, found: Direct | Packing, prefix: Index) -> Ready:
+    """An operand packed; or where it lies if that is inside its masks and its rows are near each other, else packed:
+    found out when the program runs.
     """
-    how = right_packing(op)
-    if isinstance(right, Packing):
-        return pack_now(low, how, ())
-    how = replace(how, panel=0)
-    pointer, stride = _either(low, right, (), op.element, lambda: pack_now(low, how, ()))
-    return Ready(lambda _: pointer, stride, "row", low.e.emitter.scopes[-1])
+    if isinstance(found, Packing):
+        return pack_now(low, found, prefix)
+    how = replace(packing_of(op), panel=0)
+    pointer, stride = _either(low, found, prefix, op.element, lambda: pack_now(low, how, prefix))
+    return Ready(lambda _: pointer, stride, found.layout, low.e.emitter.scopes[-1])
 
 
-def address_of(low: Lowering, plan: Plan, left: Direct | Ready, prefix: Index) -> tuple[Value, Value, str]:
-    """Where the left operand lies: address, stride and layout."""
+def address_of(low: Lowering, op: tt.Dot, left: Direct | Ready, prefix: Index) -> tuple[Value, Value, str]:
+    """Where the left operand of a dot lies: address, stride and layout."""
     if isinstance(left, Direct) and left.conditions:
-        left = chosen_left(low, plan, left, prefix)
+        left = chosen(low, pack_of(op, op.a), left, prefix)
     if isinstance(left, Direct):
         return pointer_of(low, left, prefix), stride_of(low, left.stride), left.layout
     return left.pointer(prefix), left.stride, left.layout

@@ -20,21 +20,19 @@ from mltriton.ir.types import (
     I64,
 )
 from mltriton.passes.intrinsic.tile_loops import addressing
+from mltriton.passes.intrinsic.tile_loops.dot_kernels import row_kernel
 from mltriton.passes.intrinsic.tile_loops.dot_operands import (
     Direct,
     Plan,
     Ready,
     address_of,
-    brought_to_memory,
-    chosen_left,
-    known_operand,
     left_operand,
+    operand,
     pack_now,
+    pack_of,
+    packing_of,
     plan_of,
     pointer_of,
-    right_of,
-    right_operand,
-    right_packing,
     stride_of,
 )
 from mltriton.passes.intrinsic.tile_loops.emitter import refuse
@@ -43,7 +41,6 @@ from mltriton.passes.intrinsic.tile_loops.footprints import whole_use
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index
 from mltriton.passes.intrinsic.tile_loops.indirect_dots import (
     Left,
-    Lines,
     lines_of,
     multiply_lines,
 )
@@ -52,7 +49,6 @@ from mltriton.passes.intrinsic.tile_loops.packing import Packing
 from mltriton.passes.intrinsic.tile_loops.reuse import may_overwrite
 from mltriton.passes.intrinsic.tile_loops.shared import StoreShared, destination
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
-from mltriton.targets.base import MicroKernel
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
@@ -65,7 +61,7 @@ def lower_dot(low: Lowering, op: tt.Dot) -> None:
     plan = plan_of(low, op)
     lines = lines_of(low, op)
     if lines is not None:
-        plan = replace(plan, kernel=_row_kernel(lines))
+        plan = replace(plan, kernel=row_kernel(lines.how))
     store = destination(low, op)
     target = None if store is None else _buffer(low, plan, store)
     accumulate: bool | Value = not is_zero(op.c)
@@ -80,13 +76,13 @@ def lower_dot(low: Lowering, op: tt.Dot) -> None:
             accumulate = continued(low, op.c, target if lines is None else None)
         if accumulate and started is None and low.e.tiles.get(op.c) is not target:
             low.add(Fill(op.c, target, op.loc, defines=False, served=whole_use(op, op.c)))
-    left = left_operand(low, plan) if lines is None or not plan.batch else _left_tile(low, plan)
+    left = left_operand(low, plan)
     low.flush()
     if lines is not None:
         multiply_lines(low, op, lines, _left_of_lines(low, plan, left), target, bool(accumulate))
         low.settle(op.result, target)
         return
-    right = right_operand(low, right_of(op))
+    right = operand(low, pack_of(op, op.b))
     _for_batches(low, plan.batch, (), lambda prefix: _multiply(low, plan, left, right, target, accumulate, prefix))
     low.settle(op.result, target)
 
@@ -108,29 +104,15 @@ def start_sum(low: Lowering, op: tile.Fill) -> None:
     low.add(fill)
 
 
-def _row_kernel(lines: Lines) -> MicroKernel:
-    """What a dot on lines wants of its left operand: rows, in its own type."""
-    return MicroKernel(lines.how.left, lines.how.accumulator, row_major=True)
-
-
-def _left_tile(low: Lowering, plan: Plan) -> Ready:
-    """The left operand in a tile."""
-    known = known_operand(low, "left", plan.op.a, plan.kernel)
-    if known is None:
-        known = low.packed["left", plan.op.a, plan.kernel] = brought_to_memory(low, plan)
-    return known
-
-
 def _left_of_lines(low: Lowering, plan: Plan, left: Direct | Ready) -> Left:
     """Where the left operand of a dot on lines lies; that of a batch is in a tile."""
     batch_stride = 0
     if plan.batch:
-        assert isinstance(left, Ready) and left.tile is not None
-        batch_stride = left.tile.strides[0]
-    prefix: Index = (constant_index(0),) * len(plan.batch)
-    if isinstance(left, Direct) and left.conditions:
-        left = chosen_left(low, plan, left, prefix)
-    pointer, stride, _ = address_of(low, plan, left, prefix)
+        tile = left.tile if isinstance(left, Ready) else left.block.source
+        if not isinstance(tile, Tile):
+            raise refuse(plan.op, "the left operand of a batch whose right one is read by lines is stored: form-nests")
+        batch_stride = tile.strides[0]
+    pointer, stride, _ = address_of(low, plan.op, left, (constant_index(0),) * len(plan.batch))
     return Left(pointer, stride, batch_stride)
 
 
@@ -178,7 +160,7 @@ def _multiply(
 ) -> None:
     """One matrix."""
     e = low.e
-    a = address_of(low, plan, left, prefix)
+    a = address_of(low, plan.op, left, prefix)
     c = e.arithmetic.scalar(e.address(target, (*prefix, constant_index(0), constant_index(0))))
 
     def call(b: Value, b_stride: Value, panel: tuple[int, int] | None = None) -> None:
@@ -201,7 +183,7 @@ def _multiply(
         for is_direct in (True, False):
             side = Block()
             with e.emitter.inside(side):
-                ready = None if is_direct else pack_now(low, right_packing(right_of(plan.op)), prefix)
+                ready = None if is_direct else pack_now(low, packing_of(pack_of(plan.op, plan.op.b)), prefix)
                 if ready is None:
                     call(pointer_of(low, right, prefix), stride_of(low, right.stride))
                 else:

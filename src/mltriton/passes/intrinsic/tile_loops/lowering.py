@@ -192,6 +192,12 @@ class Lowering:
 
     # Materialising
 
+    def tile_of(self, value: Value) -> Tile | None:
+        """The tile that holds `value` once the open loop nest is written, if there is one."""
+        if value in self.nest.produced:
+            return self.nest.members[self.nest.produced[value]].saves.get(value)
+        return self.e.tiles.get(value)
+
     def force(self, value: Value) -> Tile:
         """A tile that holds `value` once the open loop nest is written."""
         value = self.e.aliases.get(value, value)

@@ -72,7 +72,7 @@ def fill(low: Lowering, op: tile.Fill) -> None:
     from mltriton.passes.intrinsic.tile_loops import dot_fills, dots  # Programs without products need neither.
 
     if op.element is not None:
-        dot_fills.fill_operand(low, op, op.source, op.element)
+        dot_fills.fill_operand(low, op, op.element)
     else:
         dots.start_sum(low, op)
 
