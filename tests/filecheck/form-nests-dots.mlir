@@ -35,10 +35,19 @@
 // CHECK-NEXT: tile.fill %[[LATER]] : tensor<16x16xf32
 // CHECK: tt.dot
 // CHECK: tt.dot
+// What is stored for the product is computed in the second loop of a row, from powers that the first one keeps.
+// CHECK-LABEL: @kept
+// CHECK: tile.nest loops(0, 1, 0, 1)
+// CHECK: %[[FIRST:.*]] = math.exp2 %s
+// CHECK: tile.fill %[[FIRST]] {row = array<i32: 0, 1>}
+// CHECK: tile.fill %{{.*}} : tensor<16x256xf32
+// CHECK: tt.dot
 #c = #ttg.blocked<{sizePerWarp = [16, 16], warpsPerCTA = [1, 1], order = [1, 0]}>
 #a = #ttg.dot_op<{opIdx = 0, parent = #c}>
 #b = #ttg.dot_op<{opIdx = 1, parent = #c}>
 #rows = #ttg.slice<{dim = 1, parent = #c}>
+#w = #ttg.blocked<{sizePerWarp = [16, 256], warpsPerCTA = [1, 1], order = [1, 0]}>
+#tops = #ttg.slice<{dim = 1, parent = #w}>
 module attributes {mltriton.level = "warp", "ttg.num-warps" = 1 : i32, ttg.target = "cpu:avx512"} {
 tt.func public @step(%q: tensor<16x16xf16, #a>, %k: tensor<16x16xf16, #b>, %acc: tensor<16x16xf32, #c>, %o: !tt.ptr<f32>) {
   %n = arith.constant 16 : i64
@@ -93,6 +102,27 @@ tt.func public @made_later(%s: tensor<16x16xf32, #c>, %k: tensor<16x16xf32, #b>,
   %ta = ttg.convert_layout %twice : tensor<16x16xf32, #c> -> tensor<16x16xf32, #a>
   %second = tt.dot %ta, %k, %first : tensor<16x16xf32, #a> * tensor<16x16xf32, #b> -> tensor<16x16xf32, #c>
   tt.store %into, %second : !tt.ptr<tensor<16x16xf32, #c>>
+  tt.return
+}
+tt.func public @kept(%s: tensor<16x256xf32, #w>, %k: tensor<256x16xf32, #b>, %o: tensor<16x!tt.ptr<f32>, #tops>, %acc: tensor<16x16xf32, #c>) {
+  %power = math.exp2 %s : tensor<16x256xf32, #w>
+  %max = "tt.reduce"(%power) <{axis = 1 : i32}> ({
+  ^bb0(%u: f32, %v: f32):
+    %w = arith.maxnumf %u, %v : f32
+    tt.reduce.return %w : f32
+  }) : (tensor<16x256xf32, #w>) -> tensor<16xf32, #tops>
+  %wide = tt.expand_dims %max {axis = 1 : i32} : tensor<16xf32, #tops> -> tensor<16x1xf32, #w>
+  %maxima = tt.broadcast %wide : tensor<16x1xf32, #w> -> tensor<16x256xf32, #w>
+  %d = arith.subf %power, %maxima : tensor<16x256xf32, #w>
+  %p = math.exp2 %d : tensor<16x256xf32, #w>
+  %sum = "tt.reduce"(%p) <{axis = 1 : i32}> ({
+  ^bb0(%u: f32, %v: f32):
+    %w = arith.addf %u, %v : f32
+    tt.reduce.return %w : f32
+  }) : (tensor<16x256xf32, #w>) -> tensor<16xf32, #tops>
+  %pa = ttg.convert_layout %p : tensor<16x256xf32, #w> -> tensor<16x256xf32, #a>
+  %r = tt.dot %pa, %k, %acc : tensor<16x256xf32, #a> * tensor<256x16xf32, #b> -> tensor<16x16xf32, #c>
+  tt.store %o, %sum : tensor<16x!tt.ptr<f32>, #tops>
   tt.return
 }
 }

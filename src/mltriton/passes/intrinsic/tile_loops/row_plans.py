@@ -46,9 +46,10 @@ def kept_values(
         for member in loop.members:
             footprint = _Expensive(costs, len(nest.outer), first, mine)
             footprint.aliases = aliases
+            known = [value for value in nest.produced if value not in member.produces]  # A fill computes its own.
             for value, coordinates in member.inputs():
                 footprint.visited = set()
-                footprint.follow(value, coordinates, nest.produced)
+                footprint.follow(value, coordinates, known)
             users |= {value: member for value in mine if value not in users}
         for value, coordinates in mine.items():
             owner = first.setdefault(value, loop)
