@@ -6,16 +6,17 @@ the facts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd
 
 from mltriton.ir.types import Type, shape_of
+from mltriton.records import record
 
 HIGHEST = 1 << 62  # the divisibility of 0
 Numbers = tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class AxisInfo:
     """See the module's docstring; one number a dimension."""
 

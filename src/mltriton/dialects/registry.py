@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from mltriton.dialects import arith, gpu, math, scf, tile, tt, ttg, ttig, ttng, upstream
+from mltriton.dialects import arith, gpu, math, scf, tile, tt, ttg, ttig, ttng
 from mltriton.ir import module
 from mltriton.ir.operation import Operation
 
@@ -30,4 +30,9 @@ def _by_any_name() -> dict[str, type[Operation]]:
 
 def find_operation(name: str) -> type[Operation] | None:
     """The class of that name, also of an older one (`triton_gpu.convert_layout`, `tt.experimental_descriptor_load`)."""
-    return _by_any_name().get(name.replace("triton_gpu.", "ttg.")) or upstream.NAMES.get(name)
+    found = _by_any_name().get(name.replace("triton_gpu.", "ttg."))
+    if found is None:
+        from mltriton.dialects import upstream  # Only texts of upstream's have its operations.
+
+        found = upstream.NAMES.get(name)
+    return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import field
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any
 
 from mltriton.errors import CompilationError, TritonError
 from mltriton.frontend import control_flow, expressions, names, statements
@@ -23,14 +23,16 @@ from mltriton.ir.builder import Builder
 from mltriton.ir.location import CallSiteLoc, Location
 from mltriton.records import record
 
+if TYPE_CHECKING:
+    from typing import TypedDict, Unpack
 
-class Details(TypedDict, total=False):
-    """What an error may say besides its message."""
+    class Details(TypedDict, total=False):
+        """What an error may say besides its message."""
 
-    expected: str | None
-    found: str | None
-    hint: str | None
-    upstream: str | None
+        expected: str | None
+        found: str | None
+        hint: str | None
+        upstream: str | None
 
 
 @record()

@@ -12,17 +12,18 @@ dimension are the fastest when a layout is flattened.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from mltriton.records import record
+
 Array = np.ndarray[Any, Any]
 Sizes = Mapping[str, int]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LinearLayout:
     """`bases[i]` belongs to input dimension `inputs[i]` and has one vector for each bit of its index: the index in each
     of the `outputs`, whose sizes are `sizes`.

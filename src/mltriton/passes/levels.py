@@ -13,7 +13,6 @@ from mltriton.dialects import gpu, ttg, ttng
 from mltriton.ir.module import Module, is_warp_level, level_of
 from mltriton.ir.operation import Operation
 from mltriton.ir.rejection import OperationError, reject
-from mltriton.ir.verifier import located
 from mltriton.passes.agreement import BlockRule, EncodingRules, encoded, in_one_warp, with_lanes
 
 Rule = Callable[[Operation], None]
@@ -53,6 +52,8 @@ def _check(module: Module, *groups: Callable[[Module], Iterator[Rule]]) -> None:
             except ValueError as error:  # An encoding that says nothing of a block of this shape.
                 reject(op, str(error))
     except OperationError as error:
+        from mltriton.ir.verifier import located  # Only a failure needs it.
+
         raise located(error, module) from None
 
 
