@@ -19,6 +19,8 @@ def handed_from(value: Value) -> Sequence[Value] | None:
         return _of_argument(value)
     assert isinstance(value, OpResult)
     op, index = value.op, value.index
+    if not op.regions:
+        return None
     if isinstance(op, scf.For):
         return [op.inits[index], op.body.block.terminator.operands[index]]
     if isinstance(op, scf.While):

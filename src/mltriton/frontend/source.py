@@ -85,9 +85,9 @@ class FunctionSource:
         """The syntax tree, with the lines and columns of the file."""
         indented = self.text[:1].isspace()
         # A function in an indented place becomes the body of an `if`, which keeps its columns and its strings
-        # as they are.
-        module = self._parse(f"if True:\n{self.text}" if indented else self.text)
-        ast.increment_lineno(module, self.first_line - (2 if indented else 1))
+        # as they are. Empty lines before it are parsed faster than each node's line is changed.
+        head = "if True:\n" if indented else ""
+        module = self._parse("\n" * (self.first_line - 1 - head.count("\n")) + head + self.text)
         top = module.body[0]
         node = top.body[0] if isinstance(top, ast.If) else top
         if not isinstance(node, ast.FunctionDef):

@@ -54,8 +54,7 @@ class Value:
     @property
     def defining_op(self) -> Operation | None:
         """The operation that defines the value; None for a block argument."""
-        owner = self.owner
-        return owner if isinstance(owner, Operation) else None
+        return None
 
     @property
     def defining_block(self) -> Block:
@@ -78,6 +77,10 @@ class OpResult(Value):
 
     @property
     def owner(self) -> Operation:
+        return self.op
+
+    @property
+    def defining_op(self) -> Operation:
         return self.op
 
 
@@ -111,8 +114,7 @@ ALIKE, WHOLE = Encodings(), Encodings(whole=True)
 class Operation:
     """Base of all operations. Class variables describe the kind, instances the use of it.
 
-    `segments` is None, or the number of operands in each declared operand group of a class with optional or variadic
-    operands.
+    `segments` is None, or the number of operands in each declared group of a class with optional or variadic ones.
     """
 
     __slots__ = ("attributes", "block", "loc", "operands", "regions", "results", "segments")
@@ -213,12 +215,10 @@ class Operation:
     @property
     def blocks(self) -> list[Block]:
         """The blocks of its regions, in order."""
-        return [block for region in self.regions for block in region.blocks]
+        return [block for region in self.regions for block in region.blocks] if self.regions else []
 
     def walk(self) -> Iterator[Operation]:
-        """This operation, then everything in its regions, in order. The current operation may be erased while
-        walking.
-        """
+        """This operation, then everything in its regions, in order. The current operation may be erased meanwhile."""
         pending: list[Iterator[Operation]] = [iter((self,))]
         while pending:
             op = next(pending[-1], None)

@@ -56,7 +56,9 @@ class _Liveness:
         if op in self.ops:
             return
         self.ops.add(op)
-        if isinstance(op, scf.For):
+        if not op.regions:
+            self._mark(*op.operands)
+        elif isinstance(op, scf.For):
             self._mark(*op.operands[:3])
         elif isinstance(op, scf.While):
             self._mark(*op.operands, *op.before.block.terminator.operands, *op.after.block.terminator.operands)
@@ -105,6 +107,8 @@ def _sweep(block: Block, live: _Liveness) -> None:
         kept.append(op)
     block.ops[:] = kept[::-1]
     for op in kept:
+        if not op.regions:
+            continue
         if isinstance(op, scf.For):
             _sweep_loop(op, live)
         elif isinstance(op, scf.If):
