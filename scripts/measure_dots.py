@@ -18,7 +18,7 @@ import numpy as np
 
 from mltriton.runtime.native.objects import load_object
 from mltriton.targets.cpu.features import CpuFeatures, RegisterTile, host
-from mltriton.targets.cpu.llvm.dot import DotShape, dot_function
+from mltriton.targets.cpu.llvm.dot import DotShape, call_dot
 from mltriton.targets.cpu.llvm.dot_instructions import INSTRUCTIONS
 from mltriton.targets.cpu.llvm.emit.kernel import function_attributes
 from mltriton.targets.llvm.toolchain import Machine, compile_object
@@ -46,14 +46,13 @@ def dot(features: CpuFeatures, dtype: str, tile: RegisterTile) -> tuple[Callable
     group = instruction.group
     module = Module(function_attributes(features))
     shape = DotShape(dtype, ROWS, columns, panel=panel, panel_stride=STEPS * panel * group, has_rest=False)
-    name = dot_function(module, features, shape)
     run = module.function("run", VOID, [("repeats", I64), ("memory", PTR)], linkage="")
     repeats, a = run.parameters
     b = run.gep(a, ROWS * STEPS * group, instruction.a_type)
     c = run.gep(b, STEPS * columns * group, instruction.b_type)
     strides = [constant(I64, number) for number in (STEPS * group, panel * group, columns, STEPS)]
     with run.loop(0, repeats):
-        run.call(name, VOID, a, strides[0], b, strides[1], c, strides[2], strides[3], constant(I1, 1))
+        call_dot(run, features, shape, a, strides[0], b, strides[1], c, strides[2], strides[3], constant(I1, 1))
     run.ret()
     return load(module, features), 2 * ROWS * columns * STEPS * group
 

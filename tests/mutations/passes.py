@@ -253,7 +253,7 @@ WARPS = [
         "filecheck/lower-cross-warp.mlir",
     ),
     Mutation(
-        "passes/warp/merge_k_steps.py",
+        "passes/warp/long_loops.py",
         "self._constant(self.factor * step)",
         "self._constant(self.factor)",
         "the steps that are left start too early",

@@ -16,10 +16,11 @@ from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.parser import parse_module
 from mltriton.targets.cpu import features
 from mltriton.targets.cpu.features import FEATURES, CpuFeatures
+from mltriton.targets.cpu.llvm.dot import DotShape, call_dot
 from mltriton.targets.cpu.llvm.emit.kernel import emit_kernel
 from mltriton.targets.llvm import toolchain
 from mltriton.targets.llvm.toolchain import Machine
-from mltriton.targets.llvm.types import PTR, VOID
+from mltriton.targets.llvm.types import I1, I64, PTR, VOID, constant
 from mltriton.targets.llvm.writer import Function, Module
 from processors import runnable
 
@@ -50,6 +51,20 @@ def compile_kernel(isa: CpuFeatures, build: Callable[[Function, list[Any]], None
     build(function, function.parameters)
     function.ret()
     return Program(module.text, isa)
+
+
+def write_dot(function: Function, isa: CpuFeatures, shape: DotShape, a_stride: int, k: int) -> None:
+    """c = a @ b of a function's three pointers; rows of `b` and `c` are next to each other."""
+    a, b, c = function.parameters
+    strides = [constant(I64, stride) for stride in (a_stride, shape.columns, shape.columns)]
+    call_dot(function, isa, shape, a, strides[0], b, strides[1], c, strides[2], constant(I64, k), constant(I1, 0))
+
+
+def text_of_dot(isa: CpuFeatures, shape: DotShape) -> str:
+    """The module of a program that calls a dot function."""
+    module = Module("")
+    write_dot(module.function("kernel", VOID, [(name, PTR) for name in "abc"], linkage=""), isa, shape, 4096, 48)
+    return module.text
 
 
 def run_kernel(program: Program, *arrays: np.ndarray[Any, Any]) -> None:

@@ -1,4 +1,6 @@
-"""Dots whose rows are no multiple of a register tile's: what few are left has a micro-kernel that is not unrolled."""
+"""Dots whose rows are no multiple of a register tile's: what few are left has a micro-kernel that is not unrolled. And
+panels of columns share the loops over register tiles with columns as they are.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,9 @@ import numpy as np
 import pytest
 
 from mltriton.targets.cpu.features import CpuFeatures
-from mltriton.targets.cpu.llvm.dot import DotShape, dot_function
-from mltriton.targets.llvm.types import I1, I64, VOID, constant
-from mltriton.targets.llvm.writer import Module
+from mltriton.targets.cpu.llvm.dot import DotShape
 
-from .conftest import compile_kernel, run_kernel
+from .conftest import compile_kernel, run_kernel, text_of_dot, write_dot
 
 ROWS, COLUMNS = 53, 48  # 53 has a rest whatever the tile
 
@@ -23,11 +23,8 @@ def test_results(isa: CpuFeatures, steps: int) -> None:
     a, b = (random.integers(-9, 9, shape).astype(np.float32) for shape in ((ROWS, steps), (steps, COLUMNS)))
     c = np.zeros((ROWS, COLUMNS), np.float32)
 
-    def body(function: Any, pointers: list[Any]) -> None:
-        name = dot_function(function.module, isa, DotShape("f32", ROWS, COLUMNS))
-        left, right, result = pointers
-        a_stride, b_stride, c_stride, k = (constant(I64, number) for number in (steps, COLUMNS, COLUMNS, steps))
-        function.call(name, VOID, left, a_stride, right, b_stride, result, c_stride, k, constant(I1, 0))
+    def body(function: Any, _: Any) -> None:
+        write_dot(function, isa, DotShape("f32", ROWS, COLUMNS), steps, steps)
 
     run_kernel(compile_kernel(isa, body, 3), a, b, c)
     np.testing.assert_array_equal(c, a @ b)
@@ -35,6 +32,13 @@ def test_results(isa: CpuFeatures, steps: int) -> None:
 
 @pytest.mark.parametrize(("rows", "few"), [(ROWS, True), (4, False), (48, False)])
 def test_what_is_not_unrolled(isa: CpuFeatures, rows: int, few: bool) -> None:
-    module = Module("")
-    dot_function(module, isa, DotShape("f32", rows, COLUMNS))
-    assert ("_unroll1" in module.text) == few
+    assert ("_unroll1" in text_of_dot(isa, DotShape("f32", rows, COLUMNS))) == few
+
+
+def test_panels_share_the_loops(isa: CpuFeatures) -> None:
+    width = isa.tile("f32").vectors * isa.f32_lanes
+    plain = DotShape("f32", 12, 2 * width)
+    panels = plain._replace(panel=width, panel_stride=width * 64)
+    texts = [text_of_dot(isa, shape) for shape in (plain, panels)]
+    definitions = [text.partition("define internal")[2] for text in texts]
+    assert definitions[0] == definitions[1] != ""

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from mltriton.targets.cpu.features import CpuFeatures
-from mltriton.targets.cpu.llvm.dot import CACHE_LINE, SPREAD, DotShape, dot_function
-from mltriton.targets.llvm.types import I1, I64, VOID, constant
-from mltriton.targets.llvm.writer import Module
+from mltriton.targets.cpu.llvm.dot import CACHE_LINE, SPREAD, DotShape
 
-from .conftest import compile_kernel, run_kernel
+from .conftest import compile_kernel, run_kernel, text_of_dot, write_dot
 
 ROWS, COLUMNS, STEPS = 13, 260, 48
 TYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32}
@@ -28,12 +26,8 @@ def test_results(every_isa: CpuFeatures, dtype: str, distance: int) -> None:
     b = random.integers(-9, 9, (STEPS, COLUMNS)).astype(type_)
     c = np.zeros((ROWS, COLUMNS), type_)
 
-    def body(function: Any, pointers: list[Any]) -> None:
-        shape = DotShape(dtype, ROWS, COLUMNS, has_rest=False, steps=STEPS)
-        numbers = [constant(I64, number) for number in (stride, COLUMNS, COLUMNS, STEPS)]
-        name = dot_function(function.module, every_isa, shape)
-        left, right, result = pointers
-        function.call(name, VOID, left, numbers[0], right, numbers[1], result, numbers[2], numbers[3], constant(I1, 0))
+    def body(function: Any, _: Any) -> None:
+        write_dot(function, every_isa, DotShape(dtype, ROWS, COLUMNS, has_rest=False, steps=STEPS), stride, STEPS)
 
     run_kernel(compile_kernel(every_isa, body, 3), a, b, c)
     np.testing.assert_array_equal(c, a[:, :STEPS] @ b)
@@ -50,6 +44,4 @@ def test_results(every_isa: CpuFeatures, dtype: str, distance: int) -> None:
     ],
 )
 def test_what_is_copied(isa: CpuFeatures, shape: DotShape, copies: bool) -> None:
-    module = Module("")
-    dot_function(module, isa, shape)
-    assert ("@copy_" in module.text) == copies
+    assert ("@copy_" in text_of_dot(isa, shape)) == copies

@@ -1,11 +1,11 @@
 """Dots: `c += a @ b` on memory, by micro-kernels that hold a register tile of c.
 
-Level: `llvm`. `dot_function` gives the name of an internal function, defined once per module, that computes
+Level: `llvm`. `call_dot` calls an internal function, defined once per module, that computes
 
     c[i, j] = (c[i, j] if accumulate else 0) + sum over k, r of a[i, k, r] * b[k, j, r]        for i < m, j < n
 
-with signature `void (ptr a, i64 a_stride, ptr b, i64 b_stride, ptr c, i64 c_stride, i64 k, i1 accumulate)`, strides in
-elements of the pointers' types. `r` runs over the group that one instruction multiplies: 1 element (f32, f64, i32), a
+from `(ptr a, i64 a_stride, ptr b, i64 b_stride, ptr c, i64 c_stride, i64 k, i1 accumulate)`, strides in elements of the
+pointers' types. `r` runs over the group that one instruction multiplies: 1 element (f32, f64, i32), a
 bf16 pair or an i8 quad, next to each other in memory; `k` counts groups. `a` is "row" (row i at i * a_stride, its k
 next to each other) or "column" (step k at k * a_stride, rows next to each other; groups of 1 only). `b` has step k at
 k * b_stride, columns next to each other: a row-major matrix as it is, or panels of so many columns one after the other.
@@ -77,18 +77,22 @@ class DotShape(NamedTuple):
         )
 
 
-def dot_function(module: Module, features: CpuFeatures, shape: DotShape) -> str:
-    """The name of the dot function of `shape`, defined in `module` on the first call.
+def call_dot(function: Function, features: CpuFeatures, shape: DotShape, *arguments: Value) -> None:
+    """Call the dot function of `shape`, which the module defines on the first call.
 
-    KeyError for a dtype the instruction set has no dot for; ValueError for a layout or width the dtype's groups forbid.
+    One function does for panels and for `b` as it is, where nothing but the distance of columns, its last argument,
+    differs. KeyError for a dtype the instruction set has no dot for; ValueError for a layout or width the dtype's
+    groups forbid.
     """
-    name = shape.name("dot")
-    if module.defines(name):
-        return name
-    generator = _Generator(module, features, INSTRUCTIONS[shape.dtype](features, shape.unsigned))
+    generator = _Generator(function.module, features, INSTRUCTIONS[shape.dtype](features, shape.unsigned))
     generator.check(shape)
-    generator.dot(name, shape)
-    return name
+    instruction = generator.instruction
+    apart = shape.panel_stride // shape.panel if shape.panel else instruction.group
+    defined = shape if instruction.bias_step else shape._replace(panel=None, panel_stride=0)
+    name = defined.name("dot")
+    if not function.module.defines(name):
+        generator.dot(name, defined)
+    function.call(name, VOID, *arguments, constant(I64, apart))
 
 
 class _Generator(NamedTuple):
@@ -115,11 +119,10 @@ class _Generator(NamedTuple):
     def dot(self, name: str, shape: DotShape) -> None:
         """The loops over register tiles."""
         instruction = self.instruction
-        function = self.module.function(name, VOID, PARAMETERS, extra="noinline ")
-        a, a_stride, b, b_stride, c, c_stride, k, accumulate = function.parameters
+        function = self.module.function(name, VOID, (*PARAMETERS, ("b_column", I64)), extra="noinline ")
+        a, a_stride, b, b_stride, c, c_stride, k, accumulate, b_column = function.parameters
         tile = self.features.tile(shape.dtype)
         bias = self._column_bias(function, shape)
-        per_column = shape.panel_stride // shape.panel if shape.panel else instruction.group
         copies = self._copied_length(shape)
         copy = function.alloca(instruction.a_type, tile.rows * copies) if copies else None
 
@@ -144,7 +147,7 @@ class _Generator(NamedTuple):
                 micro,
                 VOID,
                 *lines,
-                function.gep(b, function.mul(column, per_column), instruction.b_type),
+                function.gep(b, function.mul(column, b_column), instruction.b_type),
                 b_stride,
                 function.gep(c, c_offset, instruction.accumulator),
                 c_stride,
@@ -191,7 +194,7 @@ class _Generator(NamedTuple):
         instruction = self.instruction
         if instruction.bias_step is None:
             return None
-        _, _, b, b_stride, _, _, k, _ = function.parameters
+        _, _, b, b_stride, _, _, k, *_ = function.parameters
         bias = function.alloca(instruction.accumulator, shape.columns)
         for column, lanes in _vectors(shape.columns, self.lanes):
             panel, inside = divmod(column, shape.panel or shape.columns)

@@ -71,7 +71,7 @@ def _lane(e: Emitter, op: tile.Lane) -> Value:
 
 
 def _dot(e: Emitter, op: tile.Dot) -> None:
-    from mltriton.targets.cpu.llvm.dot import UNROLL, DotShape, dot_function  # Only products need it.
+    from mltriton.targets.cpu.llvm.dot import UNROLL, DotShape, call_dot  # Only products need it.
 
     f = e.function
     a, b, c = (_pointee(pointer) for pointer in (op.a, op.b, op.c))
@@ -90,16 +90,16 @@ def _dot(e: Emitter, op: tile.Dot) -> None:
     unsigned = "a" * op.a_unsigned + "b" * op.b_unsigned
     shape = DotShape(dtype, op.m, op.n, op.a_layout, op.panel, op.panel_stride, has_rest, unsigned)
     steps = int(k.literal) if k.literal is not None and a_stride.literal is None else 0
+    arguments = (e.get(op.a), a_stride, e.get(op.b), b_stride, e.get(op.c), c_stride, k, e.get(op.accumulate))
     try:
         if dtype in e.features.matrix_tiles and k.literal is not None:
             from mltriton.targets.cpu.llvm.matrix_tiles import tile_dot_function  # Only AMX.
 
-            name = tile_dot_function(e.module, shape, int(k.literal))
+            f.call(tile_dot_function(e.module, shape, int(k.literal)), VOID, *arguments)
         else:
-            name = dot_function(e.module, e.features, shape._replace(steps=steps))
+            call_dot(f, e.features, shape._replace(steps=steps), *arguments)
     except (KeyError, ValueError) as error:
         raise BackendError(str(error.args[0]), location=op.loc.in_source) from error
-    f.call(name, VOID, e.get(op.a), a_stride, e.get(op.b), b_stride, e.get(op.c), c_stride, k, e.get(op.accumulate))
 
 
 def _indirect_dot(e: Emitter, op: tile.IndirectDot) -> None:
