@@ -189,6 +189,7 @@ def found(expression: str, kind: tl.dtype) -> str:
     return seen[0]
 
 
+@pytest.mark.filterwarnings("ignore:tl.where with a non-boolean condition")
 @pytest.mark.parametrize(("expression", "expected"), rows(), ids=[row[0] for row in rows()])
 def test_result_types(expression: str, expected: list[str]) -> None:
     assert [found(expression, kind) for kind in NAMED.values()] == expected

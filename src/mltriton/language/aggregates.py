@@ -22,6 +22,8 @@ from mltriton.frontend.values import describe, wrap
 from mltriton.language.constants import constexpr
 from mltriton.language.tensor import composite
 
+__all__ = ["aggregate_replace"]
+
 _ABSENT = object()
 
 

@@ -14,6 +14,7 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 import xe_modules as modules
+from mltriton.compiler.options import CountError
 from mltriton.errors import (
     BackendError,
     DeviceError,
@@ -83,7 +84,7 @@ COMPILED = {
         ("there is no grf_mode '512'", "one of default, auto, 128, small, 256, large", None, None),
     ),
     "an odd number of warps": (
-        *(double, VECTOR, {"target": "xe:pvc", "num_warps": 12}, OptionError),
+        *(double, VECTOR, {"target": "xe:pvc", "num_warps": 12}, CountError),
         ("num_warps must be a power of two", "8 or 16", "12", None),
     ),
     "a dot of f64": (
