@@ -50,6 +50,7 @@ _FACTS = {
     "torch_device_index": "aoti_torch_get_device_index",
     "torch_data": "aoti_torch_get_data_ptr",  # the last one set, which says that the others are there
 }
+_HAS_STORAGE = "_ZNK3c1010TensorImpl11has_storageEv"  # bool c10::TensorImpl::has_storage() const
 _RECORDS = "_ZN3c108GradMode10is_enabledEv"  # bool c10::GradMode::is_enabled()
 _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP}
 
@@ -200,6 +201,10 @@ class Pool:
             is_neg = ctypes.PYFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)(address)
             if is_neg(id(negated) + offset) and not is_neg(id(plain) + offset):
                 self.library.pointer("torch_is_neg").value = address
+        if address := _address_in_torch(_HAS_STORAGE):
+            has_storage = ctypes.PYFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)(address)
+            if has_storage(ctypes.c_void_p.from_address(id(plain) + offset).value):
+                self.library.pointer("torch_has_storage").value = address
         facts = {name: _address_in_torch(function) for name, function in _FACTS.items()}
         if all(facts.values()) and _fact(facts["torch_data"], id(plain) + offset) == plain.data_ptr():
             for name, address in facts.items():

@@ -37,6 +37,9 @@ torch_layout: Callable[[ptr, ptr], i32]
 torch_dtype: Callable[[ptr, ptr], i32]
 torch_device_type: Callable[[ptr, ptr], i32]
 torch_device_index: Callable[[ptr, ptr], i32]
+torch_has_storage: Callable[[ptr], i8] | None = (
+    None  # of a TensorImpl; asking for data that are not there logs an error
+)
 torch_stream: Callable[[i32, Slot], i32] | None = None  # of a CUDA device, asked by cuda.ll
 has_memory: PyObject  # Python callable (array) -> bool, asked of arrays whose address looks like none
 name_dtype: PyObject
@@ -75,6 +78,12 @@ def call_method(name: PyObject, object: PyObject) -> PyObject | None:
     return PyObject_VectorcallMethod(name, objects, 1, None)
 
 
+class Handle(Struct):
+    """An at::Tensor."""
+
+    implementation: ptr
+
+
 class Found(Struct):
     """What torch says of a tensor."""
 
@@ -102,6 +111,8 @@ def read_torch(param: Param, tensor: PyObject, out: Slot) -> i32:
         failed = torch_device_index(handle, address_of(found.detail))
         is_right = unsigned(found.detail) == param.hole_high
     if failed != 0 or not is_right:
+        return DIFFERS
+    if torch_has_storage is not None and torch_has_storage(cast(Handle, handle).implementation) == 0:
         return DIFFERS
     return FITS if torch_data(handle, out) == 0 else DIFFERS
 
