@@ -19,7 +19,7 @@ from mltriton.kernels.epilogues import make_epilogue
 from mltriton.kernels.fused_gemm import fused_matmul_launch
 from mltriton.kernels.gemm import Tile, matmul_launch
 from mltriton.kernels.launch import Launch
-from mltriton.kernels.losses import cross_entropy_launch
+from mltriton.kernels.losses import cross_entropy_launch, of_long_rows
 from mltriton.kernels.normalization import layer_norm_launch, softmax_launch
 from mltriton.kernels.normalization_backward import BackwardRows, norm_backward_launches
 from processors import NARROWER
@@ -144,7 +144,7 @@ def rows(dtype: str, is_centred: bool = True) -> Launch:
 def losses_by_lanes() -> Launch:
     logits, labels = random(RNG, (4, 300), "float16"), np.array([3, 299, -1, 200])
     launch = cross_entropy_launch(logits, labels, np.zeros(4, np.float32), logits * 0, None, -1)
-    return launch._replace(constants=launch.constants | {"BY_LANES": True, "BLOCK": 64})
+    return of_long_rows(launch, 16, 4, 2)
 
 
 def rows_backward(dtype: str, sums: int, block: int) -> Launch:

@@ -265,13 +265,12 @@ class BackwardRows(NamedTuple):
 
 
 CPU_PROGRAMS = 32  # whatever the threads, so that sums do not depend on them
-# Of rows of more than 1024, by warps: how many programs a multiprocessor of an NVIDIA GPU has.
-PROGRAMS = {4: 3, 8: 2, 16: 1}
+PROGRAM_WARPS = 16  # of all programs that a multiprocessor of an NVIDIA GPU has at a time
 
 
 def choose_backward_rows(x: Array, target: str | None) -> BackwardRows:
-    """Blocks for rows of `x`: on NVIDIA's GPUs four short rows at once, else sixteen numbers a lane, or of long rows
-    more, so that registers of a multiprocessor hold two programs.
+    """Blocks for rows of `x`: on NVIDIA's GPUs sixteen numbers a lane, of long rows more, and several short rows at
+    once, so that programs, each of which has sums of its own in registers, are few.
     """
     columns, family = x.shape[-1], family_of_warps(target)
     rows, block = int(np.prod(x.shape[:-1], dtype=np.int64)), triton.next_power_of_2(columns)
@@ -282,9 +281,10 @@ def choose_backward_rows(x: Array, target: str | None) -> BackwardRows:
         return BackwardRows(1, block, min(rows, programs), blocks.warps, 256 if family is None else 16)
     computed = max(4, item_size(x))
     at_once, warps = (4, 8) if columns <= 1024 else (1, min(16, max(4, block * computed // 2048)))
-    programs = multiprocessors_of(x) * (2 if columns <= 1024 else PROGRAMS[warps])
-    block, together = min(block, 65536 // computed), 16 if columns < 8192 else 32
-    return BackwardRows(at_once, block, min(programs, triton.cdiv(rows, at_once)), warps, together)
+    if at_once == 1 and warps < PROGRAM_WARPS:
+        at_once, warps = 2, 2 * warps
+    programs = min(multiprocessors_of(x) * (PROGRAM_WARPS // warps), triton.cdiv(rows, at_once))
+    return BackwardRows(at_once, min(block, 65536 // computed), programs, warps, 256 // computed)
 
 
 def norm_backward_launches(
@@ -304,7 +304,8 @@ def norm_backward_launches(
     else:
         constants |= {"ROWS": blocks.at_once, "AGAIN": columns * item_size(x) > 32768}
         main = Launch(norm_backward_kernel, (blocks.programs,), (*given, mean, rstd, *numbers), constants)
-    ahead = {"launch_pdl": True} if device_kind(x) == "cuda" else {}  # It begins while the first one ends.
+    # It begins while the first one ends.
+    ahead = {"launch_pdl": True, "num_warps": 8} if device_kind(x) == "cuda" else {}
     finish = Launch(
         sum_parts_kernel,
         (triton.cdiv(columns, blocks.together), count),
