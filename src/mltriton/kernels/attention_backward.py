@@ -11,6 +11,7 @@ dq; after it, `sum_splits_kernel` adds the splits' dq up and rounds them to q's 
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -271,17 +272,20 @@ def flash_attention_backward(
     sm_scale: float | None = None,
     *,
     window: int | None = None,
+    deterministic: bool | None = None,
     target: str | None = None,
 ) -> tuple[Array, Array, Array]:
     """The gradients dq, dk, dv of sum(do * o), where o = flash_attention(q, k, v, causal, sm_scale, window=window).
 
     `do` and `o` have q's shape and dtype. `lse` is the natural logarithm of each query's sum of exponentials, float32
     [batch, heads, queries]; `flash_attention_with_lse` gives it with `o`. Any strides; float32 inside. The results are
-    contiguous, of the kind and dtype of the arrays; no sum depends on the order in which programs run. `target` is what
-    it runs on ("xe:pvc", say), None where the arrays lie. Raises `ArgumentError` for arrays that do not fit.
+    contiguous, of the kind and dtype of the arrays. `deterministic`: whether no sum may depend on the order in which
+    programs run; None is True for numpy's arrays, and for tensors `torch.are_deterministic_algorithms_enabled()`.
+    Otherwise some of dq are added up by atomics where that is faster. `target` is what it runs on ("xe:pvc", say), None
+    where the arrays lie. Raises `ArgumentError` for arrays that do not fit.
     """
-    arrays = do, q, k, v, o, lse
-    key = key_of(flash_attention_backward, arrays, causal, sm_scale, window, target)
+    arrays, deterministic = (do, q, k, v, o, lse), _is_deterministic(q, deterministic)
+    key = key_of(flash_attention_backward, arrays, causal, sm_scale, window, deterministic, target)
     if (made := again(key, arrays)) is not None:
         return made[0], made[1], made[2]
     require_no_gradient("flash_attention_backward", *arrays)
@@ -291,7 +295,8 @@ def flash_attention_backward(
     check_results(do, q, o, lse)
     dq, dk, dv = (empty(x.shape, x) for x in (q, k, v))
     lse = lse.contiguous() if is_torch(lse) else np.ascontiguousarray(lse)
-    launches = _launches(do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale, target_of(target, q), window_of(window, k))
+    given = do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale
+    launches = _launches(*given, target_of(target, q), window_of(window, k), deterministic=deterministic)
     run = [launch for launch in launches if 0 not in launch.grid]
     for launch in run:
         launch.run()
@@ -301,13 +306,23 @@ def flash_attention_backward(
     return dq, dk, dv
 
 
+def _is_deterministic(x: Array, asked: bool | None) -> bool:
+    """Whether results may not differ from run to run: what was asked for, or what torch asks of its own functions."""
+    if asked is not None or not is_torch(x):
+        return asked is not False
+    return sys.modules["torch"].are_deterministic_algorithms_enabled()
+
+
 def _launches(
     do: Array, q: Array, k: Array, v: Array, o: Array, lse: Array, dq: Array, dk: Array, dv: Array,
-    causal: bool, sm_scale: float | None, target: str | None, window: int,
+    causal: bool, sm_scale: float | None, target: str | None, window: int, *, deterministic: bool,
 ) -> list[Launch]:  # fmt: skip
-    from mltriton.kernels.attention_backward_blocks import block_launches, steps_on  # It needs this module.
+    from mltriton.kernels.attention_backward_added import added_launches, is_added  # They need this module.
+    from mltriton.kernels.attention_backward_blocks import block_launches, steps_on
 
     if (steps := steps_on(target, q)) is not None:
+        if not deterministic and is_added(q, k, causal, window, steps[0]):
+            return added_launches(do, q, k, v, o, lse, dq, dk, dv, sm_scale, steps[0], target)
         return block_launches(do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale, steps, target, window)
     batch, kv_heads, n_keys, dim = k.shape
     blocks = stages = None
@@ -318,7 +333,7 @@ def _launches(
     return [launch.on(target, blocks and blocks.warps, stages) for launch in launches]
 
 
-SCRATCH = ("delta_ptr", "lse2_ptr", "dq_ptr")  # what the first launch is given to write
+SCRATCH = ("delta_ptr", "lse2_ptr", "dq_ptr", "sums_ptr")  # what the first launch is given to write
 STAGE_BLOCKS = 12  # of queries, and of their gradients, that a step takes from shared memory in one order or another
 
 

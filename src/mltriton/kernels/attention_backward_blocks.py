@@ -31,13 +31,26 @@ def block_at(base, sizes, strides, row, ROWS: tl.constexpr, BD: tl.constexpr):
     return tl.make_block_ptr(base, sizes, strides, (row, 0), (ROWS, BD), (1, 0))
 
 
+# Queries of a block of sums of dq that lie beside each other in memory, for all dimensions, before the next: four lanes
+# hold so many of a product's result, of a dimension each, and a warp adds to 256 bytes at a time.
+BESIDE = tl.constexpr(8)
+
+
+@triton.jit
+def beside(rows: tl.constexpr, columns: tl.constexpr):
+    """Where the elements of a block of sums [rows, columns] lie: BESIDE columns of all rows, then the next."""
+    row, column = tl.arange(0, rows)[:, None], tl.arange(0, columns)[None, :]
+    return column // BESIDE * (BESIDE * rows) + row * BESIDE + column % BESIDE
+
+
 @triton.jit
 def sum_over_queries(
     dk, dv, k, v, q_block, do_block, lse2, delta, sequence, keys, start, end, scale,
-    WINDOW: tl.constexpr, MASKED: tl.constexpr, BM: tl.constexpr,
+    WINDOW: tl.constexpr, MASKED: tl.constexpr, BM: tl.constexpr, dq_ptr=None,
 ):  # fmt: skip
     """dk and dv with what queries [start, end) of one head add, BM at a time; q_block and do_block stand at `start`.
-    Queries after the last have q = do = 0 and change nothing. Scores have keys in rows.
+    Queries after the last have q = do = 0 and change nothing. Scores have keys in rows. What the keys add to dq is
+    added at `dq_ptr`, if there is one, in memory (`attention_backward_added.py`).
     """
     for first in range(start, end, BM):
         q = tl.load(q_block, boundary_check=(0, 1), padding_option="zero")
@@ -55,7 +68,11 @@ def sum_over_queries(
             p = tl.where(visible, p, 0.0)
         dv = tl.dot(p.to(do.dtype), do, dv, input_precision="ieee")
         ds = (p * (dp - delta_row)).to(q.dtype)
+        if dq_ptr is not None:
+            dq = tl.dot(tl.trans(k), ds, input_precision="ieee")
         dk = tl.dot(ds, q, dk, input_precision="ieee")
+        if dq_ptr is not None:
+            tl.atomic_add(dq_ptr + tl.cast(first, tl.int64) * k.shape[1] + beside(k.shape[1], BM), dq, sem="relaxed")
         q_block = tl.advance(q_block, (BM, 0))
         do_block = tl.advance(do_block, (BM, 0))
     return dk, dv, q_block, do_block
