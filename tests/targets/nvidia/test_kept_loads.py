@@ -130,5 +130,6 @@ def test_writes_between(emulated: None) -> None:
 def test_every_level(kernel: Any, arrays: int) -> None:
     """In the executor, which finds what nobody has written and waited for."""
     arguments = [f"{name}=9000:fp32" for name in kernel.arg_names[:arrays]]
-    result = verify_kernel(kernel, args=[*arguments, "n=8000", f"BLOCK={BLOCK}"], target="cuda:90", uninitialised=True)
+    values = [*arguments, "n=8000", f"BLOCK={BLOCK}"]
+    result = verify_kernel(kernel, args=values, grid=(1,), target="cuda:90", uninitialised=True)
     assert result.ok, str(result)
