@@ -35,12 +35,13 @@ class AsyncCompileMode:
     def __init__(self, executor: Executor, *, ignore_errors: bool = False) -> None:
         self.executor = executor
         self.ignore_errors = ignore_errors
-        self.kernels: list[FutureKernel] = []
+        self.kernels: dict[Any, FutureKernel] = {}
 
-    def submit(self, compile: Callable[[], Any]) -> FutureKernel:
-        """Let the executor call `compile`."""
-        self.kernels.append(kernel := FutureKernel(self.executor.submit(compile)))
-        return kernel
+    def submit(self, compile: Callable[[], Any], key: Any) -> FutureKernel:
+        """Let the executor call `compile`, once for each `key`."""
+        if key not in self.kernels:
+            self.kernels[key] = FutureKernel(self.executor.submit(compile))
+        return self.kernels[key]
 
     def __enter__(self) -> AsyncCompileMode:
         self._token: Token[AsyncCompileMode | None] = active_mode.set(self)
@@ -50,5 +51,5 @@ class AsyncCompileMode:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         active_mode.reset(self._token)
-        for kernel in self.kernels:
+        for kernel in self.kernels.values():
             kernel.result(self.ignore_errors or error is not None)

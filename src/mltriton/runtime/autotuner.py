@@ -160,8 +160,7 @@ class Autotuner(KernelInterface[Any]):
 
     def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> list[Any]:
         """Compile every configuration for these arguments."""
-        named = self._named(args, kwargs)
-        configs = self._prune.configs(self.configs, named, kwargs)
+        configs = self._prune.configs(self.configs, self._named(args), kwargs)
         return [self.fn.warmup(*args, grid=grid, **kwargs, **config.all_kwargs()) for config in configs]
 
     def choose(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Config:
@@ -185,8 +184,8 @@ class Autotuner(KernelInterface[Any]):
             self.cache = self._elsewhere.pop(machine, {})
         self._machine = machine
 
-    def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        return dict(zip(self.arg_names, args, strict=False)) | kwargs
+    def _named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any] = {}) -> dict[str, Any]:
+        return {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
 
     def _key(self, named: Mapping[str, Any]) -> tuple[Any, ...]:
         """Values of the key arguments, and the dtype of every array: upstream's keys, which other packages make too."""
@@ -205,7 +204,7 @@ class Autotuner(KernelInterface[Any]):
     def _tune(
         self, grid: Any, key: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any], named: dict[str, Any]
     ) -> Config:
-        configs = self._prune.configs(self.configs, named, kwargs)
+        configs = self._prune.configs(self.configs, self._named(args), kwargs)
         if len(configs) == 1:
             return configs[0]
         result_key = self._result_key(key, configs, machine_of(named), kwargs.get("target"))

@@ -65,8 +65,9 @@ class Config:
 class Pruning:
     """Which configurations are worth timing: `prune_configs_by` of autotune.
 
-    `early_config_prune(configs, named_args, **kwargs)` gives those that make sense; of these `perf_model(**arguments)`
-    estimates times, and the `top_k` best are timed (a number, or a share below 1).
+    `early_config_prune(configs, named_args, **kwargs)` gives those that make sense (`named_args` are the arguments that
+    a launch gives by position); of these `perf_model(**arguments)` estimates times, and the `top_k` best are timed (a
+    number, or a share of them below 1).
     """
 
     def __init__(self, rules: Mapping[str, Any]) -> None:
@@ -84,10 +85,14 @@ class Pruning:
         if self.early is not None:
             left = list(self.early(left, named, **kwargs))
             if not left:
-                raise OptionError("early_config_prune left no configuration")
+                raise OptionError(
+                    "early_config_prune left no configuration",
+                    upstream="No valid autotuner configs after pruning. `early_config_prune` should return at least "
+                    "one config.",
+                )
         if self.model is None or len(left) <= 1:
             return left
-        count = int(len(configs) * self.top_k) if self.top_k <= 1.0 else int(self.top_k)
+        count = int(len(left) * self.top_k) if self.top_k <= 1.0 else int(self.top_k)
         estimates = {config: self.model(**{**named, **kwargs, **config.all_kwargs()}) for config in left}
         return sorted(left, key=estimates.__getitem__)[: max(count, 1)]
 

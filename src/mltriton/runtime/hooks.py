@@ -101,8 +101,11 @@ class KernelInfo(NamedTuple):
     jit_function: jit.JITFunction
 
 
-def compile_with_hooks(kernel: jit.JITFunction, job: Job) -> CompiledKernel:
-    """Compile, or load, between `jit_cache_hook` and `jit_post_compile_hook`, by upstream's keywords."""
+def compile_with_hooks(kernel: jit.JITFunction, job: Job, *, is_warmup: bool) -> CompiledKernel:
+    """Compile, or load, for a launch or a `warmup`, between `jit_cache_hook` and `jit_post_compile_hook`.
+
+    Those get upstream's keywords.
+    """
     key = job.key(kernel.dependencies)
     asked = {name: getattr(job.options, name) for name in ("num_warps", "num_ctas", "num_stages", "debug")}
     told = {
@@ -115,6 +118,7 @@ def compile_with_hooks(kernel: jit.JITFunction, job: Job) -> CompiledKernel:
             "constants": job.constants,
             **asked,
             "specialization_data": specialization_data(job),
+            "is_warmup": is_warmup,
         },
         "is_manual_warmup": False,
         "already_compiled": False,

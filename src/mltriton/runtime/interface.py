@@ -55,13 +55,43 @@ class Described:
         __qualname__: str
         parameters: cached_property[tuple[Parameter, ...]]
 
+        _programs: dict[Any, Any]
+
+        def _forget_shapes(self) -> None: ...
+
     def _describe(self, fn: Callable[..., Any], lock: Any, repr: Callable[..., str] | None) -> None:
         """Set what other programs read and replace."""
         self.__globals__ = fn.__globals__
         self.used_global_vals: dict[Any, Any] = {}
         self.repr: Callable[[Any], str] = repr or _name_of
         self._hash_lock = lock
-        self.hash: str | None = None
+        self._hash: str | None = None
+
+    @property
+    def hash(self) -> str | None:
+        """What other programs keep here. None says that a function that the kernel calls has another text."""
+        return self._hash
+
+    @hash.setter
+    def hash(self, value: str | None) -> None:
+        self._hash = value
+        if value is None:
+            self._forget()
+
+    def _unsafe_update_src(self, text: str) -> None:
+        """Take `text`, from `def` on, for the kernel's; functions that call it must be told by the caller (`hash`)."""
+        with self._hash_lock:
+            if text != self.source.undecorated:
+                self.source.replace(text)
+            self._forget()
+
+    def _forget(self) -> None:
+        """Forget what was compiled, and what the kernel depends on."""
+        with self._hash_lock:
+            self.__dict__.pop("dependencies", None)
+            self._compiled.clear()
+            self._programs.clear()
+            self._forget_shapes()
 
     @property
     def params(self) -> list[Parameter]:

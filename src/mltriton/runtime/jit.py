@@ -171,7 +171,9 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
             arguments = shape.pick((*values, *named.values(), *shape.defaults))
             options = {name: named[name] for name in shape.option_names}
             if "mltriton.runtime.asynchronous" in sys.modules and (mode := _async_mode()) is not None:
-                return mode.submit(partial(self.compiled_for, arguments, options))
+                job = job_for(self, arguments, options, to_launch=False)
+                key = (self, *key_of(job, job.options))
+                return mode.submit(partial(self.compiled_for, arguments, options), key)
             return self.compiled_for(arguments, options)
 
     def shape(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> CallShape:
@@ -223,14 +225,15 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
             found = self._compiled.get(key := key_of(job, job.options))
             if found is None:
                 same = None if COMPILE_HOOKS else self._programs.get(key_of(job, job.used_options))
-                found = self._compiled[key] = self._compile(job) if same is None else same.asked_for_by(job)
+                made = self._compile(job, is_warmup=not to_launch) if same is None else same.asked_for_by(job)
+                found = self._compiled[key] = made
             return found
 
-    def _compile(self, job: Job) -> CompiledKernel:
+    def _compile(self, job: Job, *, is_warmup: bool) -> CompiledKernel:
         if COMPILE_HOOKS:
             from mltriton.runtime.hooks import compile_with_hooks
 
-            compiled = compile_with_hooks(self, job)
+            compiled = compile_with_hooks(self, job, is_warmup=is_warmup)
         else:
             compiled = compile_job(job, self.dependencies)
         self.remember(job, compiled)
@@ -308,15 +311,6 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
                     self._programs.clear()
                     self._forget_shapes()
                     self.watched[:] = self.dependencies.watched
-
-    def _unsafe_update_src(self, text: str) -> None:
-        """Take `text`, from `def` on, for the kernel's; functions that call it must be told by the caller."""
-        with self._lock:
-            self.source.replace(text)
-            self.__dict__.pop("dependencies", None)
-            self._compiled.clear()
-            self._programs.clear()
-            self._forget_shapes()
 
     def _forget_shapes(self) -> None:
         self.shapes.clear()

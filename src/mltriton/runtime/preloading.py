@@ -52,9 +52,13 @@ def preload(kernel: JITFunction, data: str) -> CompiledKernel:
     return compiled
 
 
-def _refused(kernel: JITFunction, message: str) -> ArgumentError:
+class PreloadError(ArgumentError, RuntimeError):
+    """Specialization data of another kernel, or none at all."""
+
+
+def _refused(kernel: JITFunction, message: str) -> PreloadError:
     hint = f"specialization_data that a compile hook got for {kernel.__name__}"
-    return ArgumentError(message, expected=hint, location=calling_location())
+    return PreloadError(message, expected=hint, location=calling_location())
 
 
 def _entries(kernel: JITFunction, entries: Mapping[str, Any]) -> dict[str, Entry]:
