@@ -1,5 +1,6 @@
 // RUN: mltriton opt %s -p "assign-layouts,cse,assign-lanes,dce,pipeline-loads{stages=3},dce,canonicalize,cse" | filecheck %s
-// Operands of a dot are copied to shared memory two iterations ahead; one that is found through memory is loaded.
+// Operands of a dot are copied to shared memory two iterations ahead; one that is found through memory that the loop
+// writes is loaded.
 
 // CHECK-DAG: #[[MMA:.*]] = #ttg.nvidia_mma<{versionMajor = 2, {{.*}}}>
 // CHECK-DAG: #[[LEFT:.*]] = #ttg.dot_op<{opIdx = 0, parent = #[[MMA]], kWidth = 2}>
@@ -54,6 +55,7 @@ tt.func public @product(%a: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %b: !tt.p
     %x = tt.load %pa : tensor<64x32x!tt.ptr<f16>>
     %place = tt.addptr %table, %i : !tt.ptr<i32>, i32
     %row = tt.load %place : !tt.ptr<i32>
+    tt.store %place, %i : !tt.ptr<i32>
     %row1 = tt.splat %row : i32 -> tensor<32x1xi32>
     %there = arith.addi %row1, %kr : tensor<32x1xi32>
     %line = arith.muli %there, %c64b : tensor<32x1xi32>

@@ -17,7 +17,7 @@ from mltriton.kernels.attention_paged_checks import (
     check_shapes,
     check_starts,
 )
-from mltriton.kernels.attention_paged_varlen_kernel import paged_attention_varlen_kernel
+from mltriton.kernels.attention_paged_varlen_kernel import FEW, paged_attention_varlen_kernel
 from mltriton.kernels.launch import Launch, family_of_warps, stages_on, target_of
 from mltriton.runtime.specialization import ON_HOST, device_of
 
@@ -96,11 +96,17 @@ def paged_varlen_launch(
     constants = {
         "PAGE": page, "GROUP": group, "HEADS": together, "BM": blocks.queries, "BN": blocks.keys,
         "BD": block_dim(dim), "DIM": dim, "WINDOW": window or 0, "NEGATIVE": scale < 0,
+        "LEVELS": _levels(sequences),
     }  # fmt: skip
     grid = all_queries // (blocks.queries // together) + sequences, heads // together
     launch = Launch(paged_attention_varlen_kernel, grid, arguments, constants)
     step_bytes = 2 * 2 * blocks.keys * block_dim(dim) * item_size(q)
     return launch.on(target, blocks.warps, blocks.stages or (stages_on(target, step_bytes) if blocks.warps else None))
+
+
+def _levels(sequences: int) -> int:
+    """Steps of a search among so many."""
+    return next(level for level in range(1, 32) if FEW.value**level >= sequences)
 
 
 def _blocks(target: str | None, q: Array, sequences: int, together: int) -> Blocks:

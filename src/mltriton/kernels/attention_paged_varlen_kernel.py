@@ -19,22 +19,23 @@ import mltriton.language as tl
 from mltriton.kernels.attention import LEAST, LOG2_E
 from mltriton.kernels.attention_blocks import Blocks
 
-SEARCHED = tl.constexpr(128)  # sequences that are looked at together
+FEW = tl.constexpr(8)  # parts of those sequences that are left, in each step of a search
 
 
 @triton.jit
-def queries_of(block, starts, stride_s, n_sequences, BQ: tl.constexpr):
+def queries_of(block, starts, stride_s, n_sequences, BQ: tl.constexpr, LEVELS: tl.constexpr):
     """The sequence of a block of BQ queries, where it begins, how many queries it has, and which of them is the block's
     first: negative, or too large, of a block without any. Blocks of sequence s follow from number starts[s] // BQ + s
-    on, where there are enough of them before those of the next one.
+    on, where there are enough of them before those of the next one. There are up to FEW**LEVELS sequences.
     """
-    found = 0
-    for first in range(0, n_sequences, SEARCHED):
-        sequences = first + tl.arange(0, SEARCHED)
-        inside = sequences < n_sequences
-        begins = tl.load(starts + sequences * stride_s, inside, 0) // BQ + sequences
-        found += tl.sum((inside & (begins <= block)).to(tl.int32), 0)
-    sequence = tl.maximum(found - 1, 0)
+    sequence = 0
+    for level in tl.static_range(LEVELS):
+        found = 0
+        for part in tl.static_range(1, FEW):
+            later = sequence + part * FEW ** (LEVELS - 1 - level)
+            begin = tl.load(starts + later * stride_s, later < n_sequences, 1 << 30)
+            found += (begin // BQ + later <= block).to(tl.int32)
+        sequence += found * FEW ** (LEVELS - 1 - level)
     begin = tl.load(starts + sequence * stride_s)
     n_queries = tl.load(starts + (sequence + 1) * stride_s) - begin
     return sequence, begin, n_queries, (block - (begin // BQ + sequence)) * BQ
@@ -116,52 +117,52 @@ def paged_attention_varlen_kernel(
     q_strides, k_strides, v_strides, table_strides, stride_l, stride_s, o_strides, n_sequences,
     PAGE: tl.constexpr, GROUP: tl.constexpr, HEADS: tl.constexpr, BM: tl.constexpr,
     BN: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr, WINDOW: tl.constexpr, NEGATIVE: tl.constexpr,
+    LEVELS: tl.constexpr,
 ):  # fmt: skip
     """Program ids (block of queries, the last first, of all sequences; HEADS heads of queries)."""
     BQ: tl.constexpr = BM // HEADS
     block = tl.num_programs(0) - 1 - tl.program_id(0)
-    sequence, first_query, n_queries, top = queries_of(block, starts_ptr, stride_s, n_sequences, BQ)
-    if (top >= 0) & (top < n_queries):
-        members = tl.arange(0, BM)
-        queries, dims = top + members // HEADS, tl.arange(0, BD)
-        heads = (tl.program_id(1) * HEADS + members % HEADS).to(tl.int64)
-        there = (members < BQ * HEADS) & (queries < n_queries)
-        wanted = there[:, None] & (dims < DIM)[None, :]
-        rows = first_query.to(tl.int64) + queries
-        q_at = rows * q_strides[0] + heads * q_strides[1]
-        q = tl.load(q_ptr + q_at[:, None] + (dims * q_strides[2])[None, :], wanted, 0.0)
-        scale = -sm_scale if NEGATIVE else sm_scale
-        slopes = None
-        if slopes_ptr is not None:
-            slopes = tl.load(slopes_ptr + heads, there, 0.0) / (soft_cap if soft_cap is not None else scale)
-        kv_head = (tl.program_id(1) * HEADS // GROUP).to(tl.int64)
-        k, v = cache_of(k_ptr, k_strides, kv_head), cache_of(v_ptr, v_strides, kv_head)
-        table = table_ptr + sequence.to(tl.int64) * table_strides[0], table_strides[1]
-        length = tl.load(lens_ptr + sequence * stride_l)
-        before = length - n_queries + top  # the position of the first query
-        positions = length - n_queries + queries
+    sequence, first_query, n_queries, top = queries_of(block, starts_ptr, stride_s, n_sequences, BQ, LEVELS)
+    members = tl.arange(0, BM)
+    queries, dims = top + members // HEADS, tl.arange(0, BD)
+    heads = (tl.program_id(1) * HEADS + members % HEADS).to(tl.int64)
+    there = (members < BQ * HEADS) & (top >= 0) & (queries < n_queries)
+    wanted = there[:, None] & (dims < DIM)[None, :]
+    rows = first_query.to(tl.int64) + queries
+    q_at = rows * q_strides[0] + heads * q_strides[1]
+    q = tl.load(q_ptr + q_at[:, None] + (dims * q_strides[2])[None, :], wanted, 0.0)
+    scale = -sm_scale if NEGATIVE else sm_scale
+    slopes = None
+    if slopes_ptr is not None:
+        slopes = tl.load(slopes_ptr + heads, there, 0.0) / (soft_cap if soft_cap is not None else scale)
+    kv_head = (tl.program_id(1) * HEADS // GROUP).to(tl.int64)
+    k, v = cache_of(k_ptr, k_strides, kv_head), cache_of(v_ptr, v_strides, kv_head)
+    table = table_ptr + sequence.to(tl.int64) * table_strides[0], table_strides[1]
+    length = tl.load(lens_ptr + sequence * stride_l)
+    before = length - n_queries + top  # the position of the first query
+    positions = length - n_queries + queries
 
-        found = tl.zeros([BM, BD], tl.float32), tl.zeros([BM], tl.float32), tl.full([BM], LEAST, tl.float32)
-        start, end = 0, tl.minimum(length, before + BQ)
-        unmasked = tl.maximum(before + 1, 0) // BN * BN
-        if WINDOW > 0:
-            first = tl.maximum(0, before - WINDOW + 1) // BN * BN
-            start = tl.minimum(unmasked, tl.cdiv(tl.maximum(0, before + BQ - WINDOW), BN) * BN)
-            found = attend_rows(
-                found, q, k, v, table, positions, slopes, first, start, length, scale, soft_cap,
-                PAGE, BN, BD, DIM, WINDOW, NEGATIVE, True,
-            )  # fmt: skip
+    found = tl.zeros([BM, BD], tl.float32), tl.zeros([BM], tl.float32), tl.full([BM], LEAST, tl.float32)
+    end = tl.where((top >= 0) & (top < n_queries), tl.minimum(length, before + BQ), 0)
+    start, unmasked = 0, tl.minimum(end, tl.maximum(before + 1, 0) // BN * BN)
+    if WINDOW > 0:
+        first = tl.maximum(0, before - WINDOW + 1) // BN * BN
+        start = tl.minimum(unmasked, tl.cdiv(tl.maximum(0, before + BQ - WINDOW), BN) * BN)
         found = attend_rows(
-            found, q, k, v, table, positions, slopes, start, unmasked, length, scale, soft_cap,
-            PAGE, BN, BD, DIM, WINDOW, NEGATIVE, False,
-        )  # fmt: skip
-        acc, l_i, _ = attend_rows(
-            found, q, k, v, table, positions, slopes, unmasked, end, length, scale, soft_cap,
+            found, q, k, v, table, positions, slopes, first, start, length, scale, soft_cap,
             PAGE, BN, BD, DIM, WINDOW, NEGATIVE, True,
         )  # fmt: skip
-        o = acc * (1.0 / tl.where(l_i > 0.0, l_i, 1.0))[:, None]
-        o_at = rows * o_strides[0] + heads * o_strides[1]
-        tl.store(o_ptr + o_at[:, None] + dims[None, :], o.to(o_ptr.dtype.element_ty), wanted)
+    found = attend_rows(
+        found, q, k, v, table, positions, slopes, start, unmasked, length, scale, soft_cap,
+        PAGE, BN, BD, DIM, WINDOW, NEGATIVE, False,
+    )  # fmt: skip
+    acc, l_i, _ = attend_rows(
+        found, q, k, v, table, positions, slopes, unmasked, end, length, scale, soft_cap,
+        PAGE, BN, BD, DIM, WINDOW, NEGATIVE, True,
+    )  # fmt: skip
+    o = acc * (1.0 / tl.where(l_i > 0.0, l_i, 1.0))[:, None]
+    o_at = rows * o_strides[0] + heads * o_strides[1]
+    tl.store(o_ptr + o_at[:, None] + dims[None, :], o.to(o_ptr.dtype.element_ty), wanted)
 
 
 def mltriton_verify(

@@ -1,19 +1,21 @@
 """What passes share that copy ahead for loops: how much of a load a copy takes, and what a later iteration needs.
 
-Level: ttg. Takes loads of blocks in the body of an `scf.for`, and builders that stand where copies start.
+Level: ttg. Takes loads in the body of an `scf.for`, and builders that stand where copies start.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
+from mltriton.analysis.aliasing import may_alias, orders_memory, writes_in
 from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.dialects import arith, scf, tt
+from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.ir.builder import Builder
 from mltriton.ir.operation import BlockArgument, Operation, Value
-from mltriton.ir.types import I32, I64, TensorType, byte_width
+from mltriton.ir.types import I1, I32, I64, TensorType, byte_width
 from mltriton.layouts.base import Encoding
 from mltriton.layouts.lanes import lane_run
 
@@ -34,15 +36,17 @@ def bytes_at_once(load: tt.Load, dim: int, run: int, axes: AxisInfoAnalysis) -> 
 @dataclass(frozen=True)
 class Needed:
     """The operations of a body from which values are computed, in order, and what of the loop's carried values these
-    need, by number.
+    need, by number. Loads among them read what the loop does not write.
     """
 
     ops: list[Operation]
     carried: list[int]
 
     @staticmethod
-    def of(loop: scf.For, values: Iterable[Value]) -> Needed | None:
-        """None where the values depend on memory, or on what happens in the iterations between."""
+    def of(loop: scf.For, values: Iterable[Value], *, loads: bool = False) -> Needed | None:
+        """None where the values depend on what happens in the iterations between, or on memory: with `loads`, on some
+        that the loop may write.
+        """
         body, ops, carried = loop.body.block, set[Operation](), set[int]()
         pending = list(values)
         while pending:
@@ -56,11 +60,42 @@ class Needed:
             op = cast(Operation, value.owner)
             if op.block is not body or op in ops:
                 continue
-            if not op.pure or op.regions:
+            if not (op.pure and not op.regions) and not (loads and _is_same_earlier(op, loop)):
                 return None
             ops.add(op)
             pending += op.operands
         return Needed([op for op in body.ops if op in ops], sorted(carried))
+
+    def compute(self, builder: Builder, values: dict[Value, Value], happens: Value) -> None:
+        """The operations for an iteration of which some `values` are known; loads where it happens."""
+        for op in self.ops:
+            builder.insert(load_where(builder, op, values, happens) if isinstance(op, tt.Load) else op.clone(values))
+
+
+def _is_same_earlier(op: Operation, loop: scf.For) -> bool:
+    return isinstance(op, tt.Load) and not is_block_pointer(op.ptr.type) and stays_as_it_is(op, loop)
+
+
+def stays_as_it_is(load: tt.Load | tt.DescriptorLoad, loop: scf.For) -> bool:
+    """Whether a load gives the same some iterations earlier: nothing in the loop writes there, or waits for others."""
+    is_volatile = isinstance(load, tt.Load) and load.volatile
+    return not is_volatile and not orders_memory(loop) and not any(may_alias(load, write) for write in writes_in(loop))
+
+
+def load_where(builder: Builder, load: tt.Load, values: dict[Value, Value], happens: Value) -> tt.Load:
+    """A load in an iteration that may not be; `values` has its result for that of the loop's body."""
+    other = [values.get(load.other, load.other)] if load.other is not None else []
+    parts = values.get(load.ptr, load.ptr), mask_where(builder, load, values, happens), *other
+    made = tt.Load(parts, [load.result.type], load.attributes, (), load.loc, (1, 1, len(other)))
+    values[load.result] = made.result
+    return made
+
+
+def mask_where(builder: Builder, load: tt.Load, values: Mapping[Value, Value], happens: Value) -> Value:
+    """The mask of a load in an iteration that may not be."""
+    if isinstance(load.result.type, TensorType):
+        happens = builder.emit(tt.Splat, happens, result_types=[load.result.type.with_element(I1)])
+    return happens if load.mask is None else builder.emit(arith.AndI, values.get(load.mask, load.mask), happens)
 
 
 def address_of(load: tt.Load) -> list[Value]:

@@ -32,11 +32,19 @@ from mltriton.ir.module import Module, is_warp_level
 from mltriton.ir.operation import Block, Region, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.reaching import reached
-from mltriton.ir.types import I1, MemDescType, TensorType, byte_width
+from mltriton.ir.types import MemDescType, TensorType, byte_width
 from mltriton.layouts.base import Encoding
 from mltriton.layouts.lanes import order_of
 from mltriton.passes.ttg.copy_blocks import block_bytes, window_at
-from mltriton.passes.ttg.later_iterations import Needed, address_of, bytes_at_once, counter_after, happens_after
+from mltriton.passes.ttg.later_iterations import (
+    Needed,
+    address_of,
+    bytes_at_once,
+    counter_after,
+    happens_after,
+    load_where,
+    mask_where,
+)
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import fewer_stages_of, num_warps_of, spec_of
 
@@ -196,15 +204,12 @@ class Ahead:
         scalars: dict[tt.Load, Value] = {}
         for load in self.loads:
             with builder.at(load.loc):
-                pointer, mask = values.get(load.ptr, load.ptr), _both(builder, load, values, happens)
                 if load in self.buffers:
                     window = window_at(builder, self.buffers[load], slot)
+                    pointer, mask = values.get(load.ptr, load.ptr), mask_where(builder, load, values, happens)
                     builder.create(ttg.AsyncCopyGlobalToLocal, pointer, window, mask, None)
                 else:
-                    parts = (pointer, mask, *([values.get(load.other, load.other)] if load.other is not None else []))
-                    segments = (1, 1, len(parts) - 2)
-                    made = tt.Load(parts, [load.result.type], load.attributes, (), load.loc, segments)
-                    scalars[load] = builder.insert(made).results[0]
+                    scalars[load] = builder.insert(load_where(builder, load, values, happens)).results[0]
         return scalars
 
     def _group(self, builder: Builder, step: int) -> dict[tt.Load, Value]:
@@ -244,12 +249,3 @@ def arrived(load: tt.Load, buffers: Value, slot: Value) -> Value:
         loaded = builder.emit(arith.Select, load.mask, loaded, load.other)
     loaded.hint = load.result.hint
     return loaded
-
-
-def _both(builder: Builder, load: tt.Load, values: dict[Value, Value], happens: Value) -> Value:
-    """The mask of a load in an iteration that may not be."""
-    if isinstance(load.result.type, TensorType):
-        happens = builder.emit(tt.Splat, happens, result_types=[load.result.type.with_element(I1)])
-    if load.mask is None:
-        return happens
-    return builder.emit(arith.AndI, values.get(load.mask, load.mask), happens)

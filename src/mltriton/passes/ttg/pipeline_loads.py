@@ -12,7 +12,7 @@ Guarantees: no result changes; an iteration waits for its own copies only; memor
 touched; where the target copies nothing asynchronously (`TargetSpec.copy_bytes`), and in warp-level kernels, every loop
 stays as it is.
 
-A load stays where the loop may write what it reads, where its address depends on other memory, where lanes have fewer
+A load stays where the loop may write what it reads, or what its address is read from, where lanes have fewer
 neighbours than a copy needs, where what is outside of the mask is not 0, and where shared memory does not hold two
 buffers.
 """
@@ -23,7 +23,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from mltriton.analysis.aliasing import may_alias, orders_memory, writes_in
 from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.residency import programs_at_once
 from mltriton.analysis.workload import adding_loop
@@ -35,7 +34,7 @@ from mltriton.ir.constants import splat_of
 from mltriton.ir.module import Module, is_warp_level
 from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
-from mltriton.ir.types import I1, I32, MemDescType, TensorType, byte_width
+from mltriton.ir.types import I32, MemDescType, TensorType, byte_width
 from mltriton.layouts.base import Encoding, SharedEncoding
 from mltriton.layouts.encodings import DotOperandEncoding
 from mltriton.layouts.lanes import order_of
@@ -51,7 +50,15 @@ from mltriton.passes.ttg.copy_blocks import (
 )
 from mltriton.passes.ttg.delay_dots import pair_of
 from mltriton.passes.ttg.dot_loads import fastest_dim, is_load_of_dot
-from mltriton.passes.ttg.later_iterations import Needed, address_of, bytes_at_once, counter_after, happens_after
+from mltriton.passes.ttg.later_iterations import (
+    Needed,
+    address_of,
+    bytes_at_once,
+    counter_after,
+    happens_after,
+    mask_where,
+    stays_as_it_is,
+)
 from mltriton.passes.ttg.start_dots import KEPT, is_asynchronous
 from mltriton.records import NamedTuple
 from mltriton.targets.base import TargetSpec
@@ -82,7 +89,7 @@ def plans_of(function: tt.Func, module: Module, stages: int | None = None) -> It
     for loop in [op for op in function.walk() if isinstance(op, scf.For)]:
         asked = stages if stages is not None else loop.num_stages or usual
         found = [op for op in loop.body.block.ops if isinstance(op, Load) and is_load_of_dot(op)]
-        found = [load for load in found if _can_be_copied(load, axes, spec) and _stays_as_it_is(load, loop)]
+        found = [load for load in found if _can_be_copied(load, axes, spec) and stays_as_it_is(load, loop)]
         plan = _planned(loop, found, asked, fewer, room, num_warps_of(module), spec)
         if plan is not None:
             yield plan
@@ -158,8 +165,9 @@ def _planned(
     loop: scf.For, loads: Sequence[Load], stages: int, fewer: int, room: int, warps: int, spec: TargetSpec
 ) -> Plan | None:
     """`loads` copied ahead, as many as can be, in as many buffers as there is room for, and `fewer` less."""
-    loads = [load for load in loads if Needed.of(loop, _address_of(load)) is not None]
-    ahead = Needed.of(loop, [value for load in loads for value in _address_of(load)]) if loads else None
+    loads = [load for load in loads if Needed.of(loop, _address_of(load), loads=True) is not None]
+    addresses = [value for load in loads for value in _address_of(load)]
+    ahead = Needed.of(loop, addresses, loads=True) if loads else None
     kept, each = _kept(loop, spec, stages), sum(map(block_bytes, loads))
     by_engine = _can_be_late(loop, loads, spec)
     late = kept > 0 and by_engine and not _is_alone(loop, stages * each, warps, spec)
@@ -185,11 +193,6 @@ def _can_be_copied(load: Load, axes: AxisInfoAnalysis, spec: TargetSpec) -> bool
         return False
     dim, run = fastest_dim(load, axes)
     return bytes_at_once(load, dim, run, axes) >= min(spec.copy_bytes)
-
-
-def _stays_as_it_is(load: Load, loop: scf.For) -> bool:
-    """Whether a load gives the same some iterations earlier: nothing in the loop writes there, or waits for others."""
-    return not orders_memory(loop) and not any(may_alias(load, write) for write in writes_in(loop))
 
 
 def _block(load: Load) -> TensorType:
@@ -288,9 +291,8 @@ class _Pipeline:
         body = self.loop.body.block
         values: dict[Value, Value] = {self.loop.counter: counter_after(builder, self.loop, *when)}
         values.update((body.arguments[1 + i], value) for i, value in zip(self.ahead.carried, carried, strict=True))
-        for op in self.ahead.ops:
-            builder.insert(op.clone(values))
         happens = happens_after(builder, self.loop, *when)
+        self.ahead.compute(builder, values, happens)
         barrier = None
         if self.barriers is not None:
             barrier = window_at(builder, self.barriers, slot)
@@ -309,9 +311,7 @@ class _Pipeline:
         return [values.get(end, end) for end in ends]
 
     def _copy(self, builder: Builder, load: tt.Load, values: dict[Value, Value], happens: Value, slot: Value) -> None:
-        mask = builder.emit(tt.Splat, happens, result_types=[cast(TensorType, load.result.type).with_element(I1)])
-        if load.mask is not None:
-            mask = builder.emit(arith.AndI, values.get(load.mask, load.mask), mask)
+        mask = mask_where(builder, load, values, happens)
         builder.create(ttg.AsyncCopyGlobalToLocal, values.get(load.ptr, load.ptr), slot, mask, None)
 
     def _read(self, load: Load, slot: Value) -> None:
