@@ -28,7 +28,7 @@ from mltriton.layouts.encodings import (
 )
 from mltriton.layouts.explicit import LinearEncoding
 from mltriton.layouts.lanes import LANE_BYTES, by_rows, with_lanes
-from mltriton.layouts.tiling import row_major
+from mltriton.layouts.tiling import along, row_major, transposed
 from mltriton.passes.ttg.dot_loads import along_k
 from mltriton.passes.ttg.row_order import best_rows
 from mltriton.records import NamedTuple
@@ -60,12 +60,14 @@ class LanePlan:
         self.accesses: dict[Operation, Encoding] = {}
         self.dots: dict[tt.Dot, MatrixEncoding] = {}
         self._widths: dict[Encoding, int] = {}  # `k_width` of operands
-        self._in_memory: set[Encoding] = set()  # operands that go to shared memory
+        self._in_memory: dict[Encoding, int] = {}  # operands that go to shared memory, and bytes of an element
         self._operands: dict[Encoding, Shape] = {}  # the largest sizes of the operands with an encoding
         self._known: dict[Encoding, Encoding] = {}
         self._reached: dict[Encoding, Reach] = {}
+        self._lines: dict[Encoding, Encoding] = {}  # of operands that go to shared memory
         dots = sorted((op for op in function.walk() if isinstance(op, tt.Dot)), key=lambda op: -_depth(op))
         self._choose_for_results(dots)
+        self._share_out(function)
         for dot in dots:
             self._keep_around(dot)
         found = self.io.accesses.values()
@@ -86,7 +88,7 @@ class LanePlan:
             return SliceEncoding(encoding.dim, self.of(encoding.parent))
         if isinstance(encoding, DotOperandEncoding) and isinstance(self.of(encoding.parent), MatrixEncoding):
             if encoding in self._in_memory:
-                return self._with_lanes(encoding)
+                return self._lines.get(encoding) or self._with_lanes(encoding)
             width = encoding.k_width or self._widths.get(encoding, 0)
             return DotOperandEncoding(encoding.op_idx, self.of(encoding.parent), width)
         if encoding in self._operands:  # of a dot whose result is none of the matrix engine's where it is used
@@ -101,6 +103,21 @@ class LanePlan:
     def _with_lanes(self, operand: Encoding) -> Encoding:
         """That of operands which are no instruction's where they are used."""
         return with_lanes(operand, self._operands[operand], self.spec.warp_size)
+
+    def _share_out(self, function: tt.Func) -> None:
+        """Of operands which go to shared memory each warp has lines of its own, whatever it multiplies; unless one is
+        the transpose of what lanes have.
+        """
+        turned = [op for op in function.walk() if isinstance(op, tt.Trans)]
+        for operand, width in self._in_memory.items():
+            shape = self._operands[operand]
+            around = [op for op in turned if operand in map(_encoding, (op.source, op.result))]
+            if len(shape) != 2 or not all(_is_seen_turned_only(op, function) for op in around):
+                continue
+            cut, run = along(shape, operand.warps, (0, 1)), LANE_BYTES // width
+            self._lines[operand] = with_lanes(cut, shape, self.spec.warp_size, run)
+            source = with_lanes(transposed(cut, (1, 0)), shape[::-1], self.spec.warp_size, run, (0, 1))
+            self._known.update((_encoding(op.source), source) for op in around)
 
     # Dots
 
@@ -131,7 +148,7 @@ class LanePlan:
                 self._operands[_encoding(operand)] = tuple(map(max, sizes, operand.type.shape))
                 self._widths.setdefault(_encoding(operand), own.k_width(byte_width(operand.type.element)))
                 if home is Home.SHARED:
-                    self._in_memory.add(_encoding(operand))
+                    self._in_memory[_encoding(operand)] = byte_width(operand.type.element)
 
     def homes(self, dot: tt.Dot) -> tuple[Home, Home]:
         """Where the operands of a dot must be."""
@@ -267,6 +284,17 @@ class LanePlan:
         moves = choice.change and first.transposes and isinstance(encoding, LinearEncoding)
         direct = limits.lane_cost(wanted, LANE_BYTES) if moves and limits.lane_cost is not None else None
         return choice.encoding if direct is None or direct > choice.cost else None
+
+
+def _is_seen_turned_only(op: tt.Trans, function: tt.Func) -> bool:
+    """Whether an engine brings what is transposed, for products, and nothing else in a function has its encoding."""
+    encoding = _encoding(op.source)
+    return isinstance(_encoding(op.result), DotOperandEncoding) and all(
+        isinstance(other, tt.DescriptorLoad) and all(isinstance(user, tt.Trans) for user in value.users)
+        for other in function.walk()
+        for value in other.results
+        if isinstance(value.type, TensorType) and value.type.encoding is encoding
+    )
 
 
 def _home(home: Home, operand: Value) -> Home:
