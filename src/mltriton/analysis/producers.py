@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from mltriton.analysis.aliasing import waits_for_own_programs
+from mltriton.analysis.aliasing import may_alias, waits_for_own_programs, writes_in
 from mltriton.analysis.rectangles import Reason
 from mltriton.analysis.workload import PLACED, adding_loop, is_multiplied
 from mltriton.dialects import gpu, scf, tt, ttg, ttng
@@ -203,9 +203,20 @@ def _result(found: Producer, value: OpResult) -> list[Value]:
     op = value.op
     if isinstance(op, scf.For) and op in found.loops:
         return _carried(found, op, value.index)
-    if not op.pure or op.regions or isinstance(op, ttng.TensorMap):
+    if not _is_same_for_both(op) or op.regions or isinstance(op, ttng.TensorMap):
         raise NotProduced(op, f"the place of a block depends on {op.name}")
     if any(isinstance(other.type, TensorType) for other in (*op.operands, *op.results)):
         raise NotProduced(op, f"the place of a block depends on elements of a block ({op.name})")
     found.ops.add(op)
     return list(op.operands)
+
+
+def _is_same_for_both(op: Operation) -> bool:
+    """Whether an operation gives the producer what it gives the others: loads do of memory that nobody writes here."""
+    if not isinstance(op, tt.Load) or op.volatile:
+        return op.pure
+    function = op.parent_op
+    while not isinstance(function, tt.Func):
+        assert function is not None
+        function = function.parent_op
+    return not any(may_alias(op, write) for write in writes_in(function))

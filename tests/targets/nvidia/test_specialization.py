@@ -117,14 +117,16 @@ def test_products_are_delayed_where_no_other_program_computes_meanwhile(dim: int
 
 
 @triton.jit
-def chosen(a, b, c, rows, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    """Blocks whose places lie in memory."""
+def chosen(a, b, c, rows, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, COUNTS: tl.constexpr):
+    """Blocks whose places lie in memory, which the program changes where it COUNTS."""
     left = tl.make_tensor_descriptor(a, [BM, K], [K, 1], [BM, BK])
     right = tl.make_tensor_descriptor(b, [K, BN], [BN, 1], [BK, BN])
     total = tl.zeros((BM, BN), tl.float32)
     for k in tl.range(0, K // BK, warp_specialize=True):
         at = tl.load(rows + k) * BK
         total = tl.dot(left.load([0, at]), right.load([at, 0]), total)
+        if COUNTS:
+            tl.store(rows + k, k)
     i, j = tl.arange(0, BM), tl.arange(0, BN)
     tl.store(c + i[:, None] * BN + j[None, :], total)
 
@@ -167,8 +169,18 @@ def test_launches_that_overlap_let_the_engine_copy(producer: str, wait: str) -> 
         assert "cp.async.bulk.tensor.2d.shared" not in text[: text.rindex("griddepcontrol.wait")]
 
 
+def test_a_producer_looks_up_where_blocks_lie() -> None:
+    numbers = np.random.default_rng(0)
+    a, b = (numbers.normal(size=shape).astype(np.float16) for shape in ((64, 256), (256, 64)))
+    c, rows = np.full((64, 64), np.nan, np.float32), np.array([3, 2, 0, 3], np.int32)
+    kernel = chosen[(1,)](a, b, c, rows, 256, 64, 64, 64, False, target="cuda:90")
+    assert "ttg.warp_specialize" in kernel.asm["ttg"]
+    taken = np.concatenate([np.arange(64) + 64 * row for row in rows])
+    np.testing.assert_allclose(c, a.astype(np.float32)[:, taken] @ b[taken], rtol=1e-3, atol=1e-3)
+
+
 def test_why_a_program_has_none() -> None:
-    signature = "*fp16:16,*fp16:16,*fp32:16,*i32:16,i32:16,64,64,64"
+    signature = "*fp16:16,*fp16:16,*fp32:16,*i32:16,i32:16,64,64,64,True"
     told = kernel_remarks(triton.compile(chosen, signature, target="cuda:90"))
     assert any("no producer warp: the place of a block depends on tt.load" in remark for remark in told)
 
