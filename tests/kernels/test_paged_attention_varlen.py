@@ -13,6 +13,8 @@ from accuracy import assert_accurate, random, wide
 from mltriton.errors import ArgumentError
 from mltriton.kernels import paged_attention_varlen
 from mltriton.kernels.arrays import Array
+from mltriton.kernels.attention_blocks import Blocks
+from mltriton.kernels.attention_paged_varlen import paged_varlen_launch
 from ptx_emulator.launch import install
 
 RNG = np.random.default_rng(5)
@@ -176,6 +178,26 @@ def test_on_an_emulated_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     problem = Problem(((40, 70), (1, 90), (0, 7), (0, 0)), dim=64, dtype="float16")
     check(problem.arrays(), target="cuda:90")
     check(replace(problem, page=12).arrays(), target="cuda:90", window=33)
+
+
+@pytest.mark.parametrize(
+    ("dim", "page", "blocks", "window"),
+    [(64, 64, Blocks(128, 64, 8, stages=3), 33), (128, 64, Blocks(128, 64, 8, stages=3), None)],
+    ids=["window", "producer"],
+)
+def test_pages_by_the_engine(
+    dim: int, page: int, blocks: Blocks, window: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What lies in a page behind a sequence's last key comes along, and counts for nothing, whatever it is."""
+    monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
+    install(monkeypatch)
+    arrays = Problem(((70, 190), (1, 90), (0, 7), (0, 0)), 2, 1, dim, page, "float16").arrays()
+    o = np.full_like(arrays["q"], np.nan)
+    launch = paged_varlen_launch("cuda:90", **arrays, o=o, window=window, blocks=blocks)
+    assert launch.constants["BOX"]
+    assert launch.run().asm["ttg"].count("warp_specialize") == (dim == 128)
+    expected, size = reference(**arrays, sm_scale=None, window=window, alibi_slopes=None, soft_cap=None)
+    assert_accurate(o, expected, SLACK["float16"] * size)
 
 
 def test_on_xe() -> None:

@@ -56,6 +56,7 @@ WARPS = {True: 8, False: 4}  # of a program that reads blocks, by form
 QUERY_BYTES = 2048
 KEY_BYTES = {2: 16384, 4: 8192}
 TILE_WARPS = 2
+TILE_STAGES = 2  # 713 us of 64 x 8192 keys on an H100; 720 with 3, 734 with 1
 TILE_BYTES = 8192  # of the keys of one step that warps share
 PIECE = 4  # rectangles of values that are put together at most
 
@@ -285,7 +286,8 @@ def _by_addresses(q: Array, k_cache: Array, v_cache: Array, form: Form) -> Parts
 
 
 def _by_tiles(q: Array, k_cache: Array, v_cache: Array, form: Form) -> Parts:
-    constants = {"GROUP": q.shape[1] // k_cache.shape[2], "BG": form.heads, "BN": form.keys, "num_warps": TILE_WARPS}
+    constants = {"GROUP": q.shape[1] // k_cache.shape[2], "BG": form.heads, "BN": form.keys}
+    constants |= {"num_warps": TILE_WARPS, "num_stages": TILE_STAGES}
     return paged_attention_tiles_kernel, (strides_of(k_cache), strides_of(v_cache)), (), constants
 
 

@@ -112,5 +112,6 @@ def mltriton_verify(
     lens = np.array([61, 0, 33], np.int32)
     form = Form(warp_level=False, heads=16, keys=16, tiles=True)
     launch, _ = paged_attention_launches(q, k_cache, v_cache, table, lens, q * 0, form=form, splits=2)
-    del launch.constants["num_warps"]
+    for option in ("num_warps", "num_stages"):
+        del launch.constants[option]
     return launch.example()

@@ -10,6 +10,7 @@ import mltriton as triton
 from mltriton.kernels.arrays import Array, empty, item_size, require_arrays, require_no_gradient, strides_of
 from mltriton.kernels.attention import LEAST_SCALE, scale_of
 from mltriton.kernels.attention_blocks import Blocks, block_dim, choose_blocks, choose_blocks_of_warps
+from mltriton.kernels.attention_paged import matrix_of
 from mltriton.kernels.attention_paged_checks import (
     check_options,
     check_pages,
@@ -20,7 +21,15 @@ from mltriton.kernels.attention_paged_checks import (
 from mltriton.kernels.attention_paged_varlen_kernel import FEW, paged_attention_varlen_kernel
 from mltriton.kernels.launch import Launch, family_of_warps, stages_on, target_of
 from mltriton.runtime.specialization import ON_HOST, device_of
+from mltriton.targets.registry import spec
 
+# Where an engine copies the keys of a step, by target and dimension, of elements of two bytes.
+PAGE_BLOCKS: dict[str, dict[int, tuple[Blocks, ...]]] = {
+    "cuda:90": {
+        64: (Blocks(256, 64, 16, stages=4),),
+        128: (Blocks(128, 128, 8, stages=2), Blocks(128, 64, 8, stages=3)),
+    }
+}
 MOST_HEADS = 16  # that share a head of keys in a program
 
 
@@ -85,16 +94,19 @@ def paged_varlen_launch(
     (all_queries, heads, dim), (_, page, kv_heads, _), sequences = q.shape, k_cache.shape, query_starts.shape[0] - 1
     group = heads // kv_heads
     together = max(n for n in range(1, min(group, MOST_HEADS) + 1) if group % n == 0)
-    blocks = blocks or _blocks(target, q, sequences, together)
+    is_plain = window is None and alibi_slopes is None and soft_cap is None
+    blocks = blocks or _blocks(target, q, sequences, together, page, is_plain=is_plain)
     assert blocks.queries >= together
+    by_box = _is_box(target, page, dim, blocks, k_cache, v_cache)
+    caches = [_rows_of(x) if by_box else strides_of(x) for x in (k_cache, v_cache)]
     scale = scale_of(dim, sm_scale) or LEAST_SCALE
     arguments = (
         q, k_cache, v_cache, block_table, seq_lens, query_starts, alibi_slopes, o, scale, soft_cap,
-        strides_of(q), strides_of(k_cache), strides_of(v_cache), strides_of(block_table), *strides_of(seq_lens),
-        *strides_of(query_starts), (heads * dim, dim), sequences,
+        strides_of(q), *caches, strides_of(block_table), *strides_of(seq_lens),
+        *strides_of(query_starts), heads, sequences,
     )  # fmt: skip
     constants = {
-        "PAGE": page, "GROUP": group, "HEADS": together, "BM": blocks.queries, "BN": blocks.keys,
+        "PAGE": page, "BOX": by_box, "GROUP": group, "HEADS": together, "BM": blocks.queries, "BN": blocks.keys,
         "BD": block_dim(dim), "DIM": dim, "WINDOW": window or 0, "NEGATIVE": scale < 0,
         "LEVELS": _levels(sequences),
     }  # fmt: skip
@@ -104,16 +116,36 @@ def paged_varlen_launch(
     return launch.on(target, blocks.warps, blocks.stages or (stages_on(target, step_bytes) if blocks.warps else None))
 
 
+def _is_box(target: str | None, page: int, dim: int, blocks: Blocks, *caches: Array) -> bool:
+    """Whether the keys of a step are a rectangle of the cache that an engine copies."""
+    if target is None or spec(target).tensor_copies is None or page % blocks.keys or dim != block_dim(dim):
+        return False
+    return all(matrix_of(cache) is not None for cache in caches)
+
+
+def _rows_of(cache: Array) -> tuple[int, ...]:
+    """A cache as the kernel takes a matrix."""
+    matrix = matrix_of(cache)
+    assert matrix is not None
+    return tuple(matrix)[:5]
+
+
 def _levels(sequences: int) -> int:
     """Steps of a search among so many."""
     return next(level for level in range(1, 32) if FEW.value**level >= sequences)
 
 
-def _blocks(target: str | None, q: Array, sequences: int, together: int) -> Blocks:
-    """Rows of a program, and keys of a step: by the rows that a sequence has on average."""
+def _blocks(target: str | None, q: Array, sequences: int, together: int, page: int, *, is_plain: bool) -> Blocks:
+    """Rows of a program, and keys of a step: by the rows that a sequence has on average. `is_plain`: nothing but a
+    softmax, which leaves registers for the longest steps.
+    """
     all_queries, heads, dim = q.shape
     rows = max(16, triton.cdiv(all_queries, sequences) * together)
     family = family_of_warps(target)
-    if family is not None:
+    if family is not None and target is not None:
+        of_pages = PAGE_BLOCKS.get(spec(target).name, {}).get(block_dim(dim), ()) if item_size(q) == 2 else ()
+        for blocks in of_pages if is_plain else of_pages[-1:]:
+            if page % blocks.keys == 0 and rows > blocks.queries // 2:
+                return blocks
         return choose_blocks_of_warps(rows, dim, item_size(q), family)
     return choose_blocks(rows, rows, sequences * heads // together, causal=True)._replace(keys=128)

@@ -44,13 +44,16 @@ def queries_of(block, starts, stride_s, n_sequences, BQ: tl.constexpr, LEVELS: t
 @triton.jit
 def load_rows(
     cache, pages, keys, length,
-    PAGE: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr, MASKED: tl.constexpr,
+    PAGE: tl.constexpr, BOX: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
     """Rows [BN, BD] of a cache for keys [BN]; where MASKED, of those below `length`. `cache`: pointer to the head,
-    strides of pages, of slots and of elements.
+    strides of pages, of slots and of elements; where BOX, descriptor, rows of a page, and the head's row and column:
+    then `pages` is that of the first key, and rows behind the last one are whatever is there.
     """
+    if BOX:
+        return cache[0].load([pages * cache[1] + cache[2] + keys % PAGE, cache[3]])
     dims = tl.arange(0, BD)[None, :]
-    rows = cache[0] + (pages * cache[1] + keys % PAGE * cache[2])[:, None] + dims * cache[3]
+    rows = cache[0] + (pages.to(tl.int64) * cache[1] + keys % PAGE * cache[2])[:, None] + dims * cache[3]
     if MASKED and DIM < BD:
         return tl.load(rows, (keys < length)[:, None] & (dims < DIM), 0.0)
     if MASKED:
@@ -62,14 +65,14 @@ def load_rows(
 
 @triton.jit
 def pages_of(keys, length, table, PAGE: tl.constexpr):
-    """The pages (i64) of keys [BN]; 0 of those behind the last one."""
-    return tl.load(table[0] + keys // PAGE * table[1], keys < length, 0).to(tl.int64)
+    """The pages of keys; 0 of those behind the last one."""
+    return tl.load(table[0] + keys // PAGE * table[1], keys < length, 0)
 
 
 @triton.jit
 def attend_rows(
     found, q, k, v, table, positions, slopes, start, end, length, scale, soft_cap,
-    PAGE: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
+    PAGE: tl.constexpr, BOX: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr,
     WINDOW: tl.constexpr, NEGATIVE: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
     """Queries q [BM, BD] over the keys [start, end): sums of values and of weights, and the largest scores that both
@@ -78,12 +81,15 @@ def attend_rows(
     """
     acc, l_i, m_i = found
     units = (soft_cap if soft_cap is not None else scale) * LOG2_E
-    pages = pages_of(start + tl.arange(0, BN), length, table, PAGE)
+    ahead = 0 if BOX else tl.arange(0, BN)
+    pages = pages_of(start + ahead, length, table, PAGE)
     for first in range(start, end, BN):
         keys = first + tl.arange(0, BN)
-        k_rows = load_rows(k, pages, keys, length, PAGE, BD, DIM, MASKED)
-        v_rows = load_rows(v, pages, keys, length, PAGE, BD, DIM, MASKED)
-        pages = pages_of(keys + BN, length, table, PAGE)
+        k_rows = load_rows(k, pages, first + ahead, length, PAGE, BOX, BD, DIM, MASKED)
+        v_rows = load_rows(v, pages, first + ahead, length, PAGE, BOX, BD, DIM, MASKED)
+        if MASKED and BOX:
+            v_rows = tl.where((keys < length)[:, None], v_rows, 0.0)
+        pages = pages_of(first + BN + ahead, length, table, PAGE)
         s = tl.dot(q, tl.trans(k_rows), input_precision="ieee")
         if NEGATIVE:
             s = -s
@@ -106,16 +112,31 @@ def attend_rows(
 
 
 @triton.jit
-def cache_of(pointer, strides, kv_head):
-    """A cache as `load_rows` takes it. `strides`: of pages, of slots, of heads, of elements."""
+def cache_of(pointer, strides, kv_head, BOX: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr):
+    """A cache as `load_rows` takes it. `strides`: of pages, of slots, of heads, of elements; where BOX, of a matrix:
+    rows, those of a page and of a head, columns of a head, and elements from row to row.
+    """
+    if BOX:
+        matrix = tl.make_tensor_descriptor(pointer, [strides[0], strides[4]], [strides[4], 1], [BN, BD])
+        return matrix, strides[1], kv_head * strides[2], kv_head * strides[3]
+    kv_head = kv_head.to(tl.int64)
     return pointer + kv_head * strides[2], strides[0], strides[1], strides[3]
+
+
+@triton.jit
+def rows_of(top, n_queries, BM: tl.constexpr, HEADS: tl.constexpr):
+    """The query and the head of each row of a block that begins at query `top`, and which rows there are."""
+    rows = tl.arange(0, BM)
+    queries = top + rows // HEADS
+    there = (rows < BM // HEADS * HEADS) & (top >= 0) & (queries < n_queries)
+    return queries, tl.program_id(1) * HEADS + rows % HEADS, there
 
 
 @triton.jit
 def paged_attention_varlen_kernel(
     q_ptr, k_ptr, v_ptr, table_ptr, lens_ptr, starts_ptr, slopes_ptr, o_ptr, sm_scale, soft_cap,
-    q_strides, k_strides, v_strides, table_strides, stride_l, stride_s, o_strides, n_sequences,
-    PAGE: tl.constexpr, GROUP: tl.constexpr, HEADS: tl.constexpr, BM: tl.constexpr,
+    q_strides, k_strides, v_strides, table_strides, stride_l, stride_s, n_heads, n_sequences,
+    PAGE: tl.constexpr, BOX: tl.constexpr, GROUP: tl.constexpr, HEADS: tl.constexpr, BM: tl.constexpr,
     BN: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr, WINDOW: tl.constexpr, NEGATIVE: tl.constexpr,
     LEVELS: tl.constexpr,
 ):  # fmt: skip
@@ -123,20 +144,17 @@ def paged_attention_varlen_kernel(
     BQ: tl.constexpr = BM // HEADS
     block = tl.num_programs(0) - 1 - tl.program_id(0)
     sequence, first_query, n_queries, top = queries_of(block, starts_ptr, stride_s, n_sequences, BQ, LEVELS)
-    members = tl.arange(0, BM)
-    queries, dims = top + members // HEADS, tl.arange(0, BD)
-    heads = (tl.program_id(1) * HEADS + members % HEADS).to(tl.int64)
-    there = (members < BQ * HEADS) & (top >= 0) & (queries < n_queries)
+    queries, heads, there = rows_of(top, n_queries, BM, HEADS)
+    dims = tl.arange(0, BD)
     wanted = there[:, None] & (dims < DIM)[None, :]
-    rows = first_query.to(tl.int64) + queries
-    q_at = rows * q_strides[0] + heads * q_strides[1]
+    q_at = (first_query + queries).to(tl.int64) * q_strides[0] + heads.to(tl.int64) * q_strides[1]
     q = tl.load(q_ptr + q_at[:, None] + (dims * q_strides[2])[None, :], wanted, 0.0)
     scale = -sm_scale if NEGATIVE else sm_scale
     slopes = None
     if slopes_ptr is not None:
         slopes = tl.load(slopes_ptr + heads, there, 0.0) / (soft_cap if soft_cap is not None else scale)
-    kv_head = (tl.program_id(1) * HEADS // GROUP).to(tl.int64)
-    k, v = cache_of(k_ptr, k_strides, kv_head), cache_of(v_ptr, v_strides, kv_head)
+    kv_head = tl.program_id(1) * HEADS // GROUP
+    k, v = cache_of(k_ptr, k_strides, kv_head, BOX, BN, BD), cache_of(v_ptr, v_strides, kv_head, BOX, BN, BD)
     table = table_ptr + sequence.to(tl.int64) * table_strides[0], table_strides[1]
     length = tl.load(lens_ptr + sequence * stride_l)
     before = length - n_queries + top  # the position of the first query
@@ -150,18 +168,21 @@ def paged_attention_varlen_kernel(
         start = tl.minimum(unmasked, tl.cdiv(tl.maximum(0, before + BQ - WINDOW), BN) * BN)
         found = attend_rows(
             found, q, k, v, table, positions, slopes, first, start, length, scale, soft_cap,
-            PAGE, BN, BD, DIM, WINDOW, NEGATIVE, True,
+            PAGE, BOX, BN, BD, DIM, WINDOW, NEGATIVE, True,
         )  # fmt: skip
     found = attend_rows(
         found, q, k, v, table, positions, slopes, start, unmasked, length, scale, soft_cap,
-        PAGE, BN, BD, DIM, WINDOW, NEGATIVE, False,
+        PAGE, BOX, BN, BD, DIM, WINDOW, NEGATIVE, False,
     )  # fmt: skip
     acc, l_i, _ = attend_rows(
         found, q, k, v, table, positions, slopes, unmasked, end, length, scale, soft_cap,
-        PAGE, BN, BD, DIM, WINDOW, NEGATIVE, True,
+        PAGE, BOX, BN, BD, DIM, WINDOW, NEGATIVE, True,
     )  # fmt: skip
     o = acc * (1.0 / tl.where(l_i > 0.0, l_i, 1.0))[:, None]
-    o_at = rows * o_strides[0] + heads * o_strides[1]
+    # Once more, from a number that is 0, so that lanes do not keep it during the loops.
+    queries, heads, there = rows_of(top + tl.program_id(2), n_queries, BM, HEADS)
+    o_at = ((first_query + queries) * n_heads + heads).to(tl.int64) * DIM
+    wanted = there[:, None] & (dims < DIM)[None, :]
     tl.store(o_ptr + o_at[:, None] + dims[None, :], o.to(o_ptr.dtype.element_ty), wanted)
 
 

@@ -134,7 +134,7 @@ def test_pointers_that_move_on() -> None:
     check_levels(advance, arrays | BLOCKS, (1,), target="mma:ahead", num_warps=4)
 
 
-def test_a_place_that_memory_says_is_loaded_when_it_is_known() -> None:
+def test_a_place_that_memory_says_is_looked_up_when_its_copy_starts() -> None:
     table = np.array([64, 0, 96, 32], np.int32)
     arrays = {"a": "64x128:fp16", "b": "128x32:fp16", "table": table, "c": "64x32:fp32", "N": 32, "STEPS": 4}
     check_levels(gathered, arrays | BLOCKS, (1,), target="mma:ahead", num_warps=4)
@@ -142,8 +142,8 @@ def test_a_place_that_memory_says_is_loaded_when_it_is_known() -> None:
         gathered, signature="*fp16:16,*fp16:16,*i32,*fp32:16,i32:16,64,32,32,4", target="mma:ahead"
     ).asm["ttg"]
     kinds = [type(op) for op in parse_module(text).walk()]
-    assert kinds.count(ttg.AsyncCopyGlobalToLocal) == 3  # of the left operand: two in front of the loop, one inside
-    assert kinds.count(tt.Load) == 2
+    assert kinds.count(ttg.AsyncCopyGlobalToLocal) == 6  # of each operand: two in front of the loop, one inside
+    assert kinds.count(tt.Load) == 3  # of the table
 
 
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:{0},i32:{0},i32:{0},64,32,32"
