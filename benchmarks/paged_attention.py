@@ -3,6 +3,7 @@ about 32k, which are 1 GB and so in no cache of a processor.
 
 Against torch (pages gathered, then `scaled_dot_product_attention` for each sequence), against each other (how many
 times as fast the form of warps is), and against reading as many bytes from memory: the share of the read bandwidth.
+Then a prompt of 2k tokens, against torch in the same way and against our attention of keys that lie in one piece.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 import mltriton as triton
 import mltriton.language as tl
+from mltriton import kernels
 from mltriton.tools import jobs
 from mltriton.tools.side_by_side import OURS, Measurement, Times, measure
 
@@ -34,6 +36,8 @@ def measurements(quick: bool) -> Iterator[Measurement]:
             yield from _problem((500, 300) if quick else LENS, dtype, page)
     if jobs.has_torch() and not quick:
         yield from _problem(LONG, "bfloat16", 16)
+    for dtype in ("float32", "bfloat16") if jobs.has_torch() else ():
+        yield _prompt(256 if quick else 2048, dtype)
 
 
 def _problem(lens: tuple[int, ...], dtype: str, page: int) -> Iterator[Measurement]:
@@ -59,3 +63,29 @@ def _problem(lens: tuple[int, ...], dtype: str, page: int) -> Iterator[Measureme
         for other in ("reading", *libraries):
             yield compared(name, other)
     yield compared("warps", "workgroups")
+
+
+def _prompt(tokens: int, dtype: str, heads: int = 8, kv_heads: int = 2, dim: int = 128, page: int = 16) -> Measurement:
+    import torch
+    from torch.nn.functional import scaled_dot_product_attention
+
+    q = jobs.random((tokens, heads, dim), dtype, 0)
+    k_cache, v_cache = (jobs.random((tokens // page, page, kv_heads, dim), dtype, seed) for seed in (1, 2))
+    pages = torch.randperm(tokens // page)
+    table, lens = pages[None].int(), torch.tensor([tokens], dtype=torch.int32)
+    starts = torch.tensor([0, tokens], dtype=torch.int32)
+    k, v = (cache[pages].view(1, tokens, kv_heads, dim).transpose(1, 2).contiguous() for cache in (k_cache, v_cache))
+    by_head = q[None].transpose(1, 2).contiguous()
+
+    def with_torch() -> object:
+        found = (cache[pages].view(1, tokens, kv_heads, dim).transpose(1, 2) for cache in (k_cache, v_cache))
+        k, v = (x.repeat_interleave(heads // kv_heads, 1) for x in found)
+        return scaled_dot_product_attention(by_head, k, v, is_causal=True)
+
+    contenders = {
+        OURS: lambda: kernels.paged_attention_varlen(q, k_cache, v_cache, table, lens, starts),
+        "in one piece": lambda: kernels.flash_attention(by_head, k, v, causal=True),
+        "torch": with_torch,
+    }
+    problem, work = f"{tokens}x{heads}/{kv_heads}x{dim}, pages of {page}", 2.0 * heads * tokens * tokens * dim
+    return Measurement(f"paged prefill {dtype}", problem, measure(contenders, budget=15.0), work, "GFLOP/s")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import mltriton as triton
 from mltriton import kernels
 from mltriton.tools.gpu_bench import compared_on_gpu, load_both
 from mltriton.tools.side_by_side import OURS, Measurement
@@ -22,6 +24,7 @@ GROUPS = ((1024, 2048, 1024), (300, 2048, 1024), (1000, 2048, 1024), (64, 2048, 
 ATTENTION = ((4, 16, 4096, 128), (4, 32, 4096, 64), (1, 16, 16384, 128))
 GRADIENTS = ((16, 16, 1024, 128), (4, 16, 4096, 128), (1, 16, 16384, 128))
 SEQUENCES = ((32, 4096), (64, 8192))  # of paged decoding: how many, and their keys
+TOKENS = (((4096, 0),), ((512, 7680),), (*((1, 4095),) * 32, (2048, 2048)))  # new ones of sequences, and others before
 
 
 def measurements(quick: bool) -> Iterator[Measurement]:
@@ -48,6 +51,9 @@ def measurements(quick: bool) -> Iterator[Measurement]:
             yield _gradients(torch, shape, causal)
     for count, keys in SEQUENCES[:1] if quick else SEQUENCES:
         yield _paged(torch, count, keys)
+    for page in (16, 64, 128):
+        for tokens in TOKENS[:1] if quick else TOKENS:
+            yield _prompts(torch, page, tokens)
 
 
 def _matmul(torch: Any, m: int, n: int, k: int, dtype: Any) -> Iterator[Measurement]:
@@ -202,3 +208,34 @@ def _paged(torch: Any, count: int, keys: int, heads: int = 32, kv_heads: int = 8
     contenders = {OURS: lambda: kernels.paged_attention(q, *caches, table, lens)}
     work = float(sum(x.nbytes for x in caches))
     return compared_on_gpu("paged decoding", f"{count}x{keys}", contenders, work=work, expected=expected)
+
+
+def _prompts(
+    torch: Any, page: int, tokens: Sequence[tuple[int, int]], heads: int = 32, kv_heads: int = 8, dim: int = 128
+) -> Measurement:
+    """New tokens of sequences in pages; torch gathers their keys."""
+    counts, lens = [new for new, _ in tokens], [new + before for new, before in tokens]
+    most = triton.cdiv(max(lens), page)
+    q = _halves(torch, sum(counts), heads, dim)
+    caches = [_halves(torch, len(tokens) * most, page, kv_heads, dim) for _ in range(2)]
+    table = torch.randperm(len(tokens) * most, device="cuda").to(torch.int32).view(len(tokens), most)
+    used = torch.tensor(lens, device="cuda", dtype=torch.int32)
+    starts = torch.tensor([0, *accumulate(counts)], device="cuda", dtype=torch.int32)
+
+    def with_torch() -> Any:
+        found = []
+        for own, row, new, length in zip(q.split(counts), table.long(), counts, lens, strict=True):
+            k, v = (x[row].view(-1, kv_heads, dim)[:length].transpose(0, 1) for x in caches)
+            k, v = (x[None].repeat_interleave(heads // kv_heads, 1) for x in (k, v))
+            mask = torch.nn.attention.bias.causal_lower_right(new, length) if new > 1 else None
+            rows = torch.nn.functional.scaled_dot_product_attention(own.transpose(0, 1)[None], k, v, attn_mask=mask)
+            found.append(rows[0].transpose(0, 1))
+        return torch.cat(found)
+
+    ours = partial(kernels.paged_attention_varlen, q, *caches, table, used, starts)
+    work = sum(new * (length - new) + new * (new + 1) / 2 for new, length in zip(counts, lens, strict=True))
+    problem = f"{len(tokens)} sequences, {sum(counts)} of {sum(lens)} tokens, pages of {page}"
+    return compared_on_gpu(
+        "paged prefill", problem, {OURS: ours, "torch": with_torch},
+        work=4.0 * heads * dim * work, unit="GFLOP/s", expected=with_torch,
+    )  # fmt: skip

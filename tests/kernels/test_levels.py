@@ -92,6 +92,7 @@ def test_its_own_example(kernel: str, target: str) -> None:
         "attention_backward:attention_backward_kernel",
         "attention_paged_kernels:paged_attention_kernel",
         "attention_paged_kernels:paged_attention_warps_kernel",
+        "attention_paged_varlen_kernel:paged_attention_varlen_kernel",
         "normalization:softmax_kernel",
         "normalization:layer_norm_long_kernel",
     ],

@@ -206,6 +206,19 @@ def test_on_xe() -> None:
     check(Problem(((20, 40), (1, 30)), dim=64, dtype="float16").arrays(), target="xe:pvc")
 
 
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_later_calls_look_at_their_own_tables(kind: str) -> None:
+    """The second call of a kind is made as the first was: with other chunks, pages and lengths, and still checked."""
+    problem = Problem(((40, 100), (3, 90)), page=24, kind=kind)
+    for sequences in (problem.sequences, ((40, 98), (3, 77)), ((1, 100), (42, 91))):
+        arrays = replace(problem, sequences=sequences).arrays()
+        assert arrays["block_table"].shape == (2, 5)
+        check(arrays)
+    arrays["query_starts"][1] = 44
+    with pytest.raises(ArgumentError, match="query_starts are out of range"):
+        check(arrays)
+
+
 GOOD = Problem(((20, 20), (5, 9)))
 
 

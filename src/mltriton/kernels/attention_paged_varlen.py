@@ -19,6 +19,7 @@ from mltriton.kernels.attention_paged_checks import (
     check_starts,
 )
 from mltriton.kernels.attention_paged_varlen_kernel import FEW, paged_attention_varlen_kernel
+from mltriton.kernels.calls import again, is_known, key_of, remember
 from mltriton.kernels.launch import Launch, family_of_warps, stages_on, target_of
 from mltriton.runtime.specialization import ON_HOST, device_of
 from mltriton.targets.registry import spec
@@ -58,6 +59,12 @@ def paged_attention_varlen(
     undefined. Raises `ArgumentError` for arrays that do not fit.
     """
     function = "paged_attention_varlen"
+    arrays = q, k_cache, v_cache, block_table, seq_lens, query_starts, alibi_slopes
+    key = key_of(paged_attention_varlen, arrays, sm_scale, window, soft_cap, target)
+    if is_known(key) and device_of(q) == ON_HOST:
+        _check_tables(function, q, k_cache, block_table, seq_lens, query_starts)
+    if (made := again(key, arrays)) is not None:
+        return made[0]
     require_arrays(q=q, k_cache=k_cache, v_cache=v_cache)
     check_starts(function, q, query_starts, window)
     check_shapes(q, k_cache, v_cache, block_table, seq_lens, function, query_starts.shape[0] - 1)
@@ -67,12 +74,20 @@ def paged_attention_varlen(
     if 0 in o.shape or query_starts.shape[0] == 1:
         return o
     if device_of(q) == ON_HOST:
-        check_pages(k_cache, block_table, seq_lens, function)
-        check_queries(function, q, query_starts, seq_lens)
+        _check_tables(function, q, k_cache, block_table, seq_lens, query_starts)
     target = target_of(target, q)
     given = q, k_cache, v_cache, block_table, seq_lens, query_starts, o
-    paged_varlen_launch(target, *given, sm_scale, window, alibi_slopes, soft_cap).run()
+    launch = paged_varlen_launch(target, *given, sm_scale, window, alibi_slopes, soft_cap)
+    launch.run()
+    remember(key, arrays, (o,), (), (launch,))
     return o
+
+
+def _check_tables(
+    function: str, q: Array, k_cache: Array, block_table: Array, seq_lens: Array, query_starts: Array
+) -> None:
+    check_pages(k_cache, block_table, seq_lens, function)
+    check_queries(function, q, query_starts, seq_lens)
 
 
 def paged_varlen_launch(
