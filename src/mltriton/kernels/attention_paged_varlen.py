@@ -31,6 +31,7 @@ PAGE_BLOCKS: dict[str, dict[int, tuple[Blocks, ...]]] = {
         128: (Blocks(128, 128, 8, stages=2), Blocks(128, 64, 8, stages=3)),
     }
 }
+MOST_ROWS = 128  # of a program on a CPU, of heads that share their keys
 MOST_HEADS = 16  # that share a head of keys in a program
 
 
@@ -163,4 +164,6 @@ def _blocks(target: str | None, q: Array, sequences: int, together: int, page: i
             if page % blocks.keys == 0 and rows > blocks.queries // 2:
                 return blocks
         return choose_blocks_of_warps(rows, dim, item_size(q), family)
-    return choose_blocks(rows, rows, sequences * heads // together, causal=True)._replace(keys=128)
+    chosen = choose_blocks(triton.cdiv(all_queries, sequences), rows, sequences * heads, causal=True)
+    of_all = triton.next_power_of_2(chosen.queries * together)
+    return chosen._replace(queries=max(chosen.queries, min(of_all, MOST_ROWS)), keys=128)
