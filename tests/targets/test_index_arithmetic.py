@@ -63,6 +63,20 @@ def test_numbers_are_extended_after_they_wrapped(target: str, n: int, m: int):
 
 
 @triton.jit
+def first_block(x, out, rows, B: tl.constexpr):
+    block = tl.make_tensor_descriptor(x, [rows, B], [B, 1], [B, B])
+    tl.store(out + tl.arange(0, B)[:, None] * B + tl.arange(0, B), block.load([0, 0]))
+
+
+@pytest.mark.parametrize("rows", [2**32, 2**32 + 3, -(2**32) + 3])
+def test_descriptors_have_all_rows_that_offsets_reach(target: str, rows: int):
+    """Of a size in 64 bits the lower half alone would be another one."""
+    x, out = np.ones((16, 16), np.float32), np.zeros((16, 16), np.float32)
+    first_block[(1,)](x, out, rows, B=16, target=target)
+    assert out.sum() == (256 if rows > 0 else 0)
+
+
+@triton.jit
 def walk(x, out, n, start, step, COUNT: tl.constexpr, B: tl.constexpr):
     block = tl.make_block_ptr(x, (n,), (1,), (start,), (B,), (0,))
     for at in range(COUNT):

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from mltriton.dialects import tt
+from mltriton.dialects import arith, tt
 from mltriton.errors import DescriptorError, PointerError, ShapeMismatchError
 from mltriton.ir.operation import Value
 from mltriton.language import types
+from mltriton.language.arithmetic import maximum, minimum
 from mltriton.language.building import builtin, current
 from mltriton.language.creation import full
 from mltriton.language.memory import EVICTION, LOAD_CACHE, PADDING, option
@@ -24,6 +25,7 @@ from mltriton.language.types import block_type, pointer_type, tensor_descriptor_
 __all__ = ["load_tensor_descriptor", "make_tensor_descriptor", "store_tensor_descriptor"]
 
 MAX_RANK = 5
+MOST = 2**31 - 1  # elements along a dimension, which offsets reach
 MIN_ROW_BYTES = 16
 
 
@@ -110,9 +112,10 @@ def _checked(block: block_type, shape: Sequence[object], strides: Sequence[objec
 
 
 def _size(item: object) -> tensor:
-    """A tensor's extent as int32; one that comes in 64 bits is cut, as upstream does."""
+    """A tensor's extent as int32; one of 64 bits ends where offsets do (upstream cuts off its upper half)."""
     if isinstance(item, tensor) and not item.type.is_block() and item.dtype.is_int() and item.dtype.bits == 64:
-        item = item.to(types.int32)
+        is_extended = isinstance(item.handle.defining_op, arith.ExtSI)
+        item = (item if is_extended else minimum(maximum(item, 0), MOST)).to(types.int32)
     return integer_scalar(item, types.int32, "the shape")
 
 
