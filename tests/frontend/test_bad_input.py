@@ -134,6 +134,26 @@ def numbered_range(out, x):
         tl.store(out + i, j)
 
 
+def combined_by_python(out, x):
+    tl.store(out, tl.reduce(tl.load(x + tl.arange(0, 8)), 0, max))
+
+
+def mapped_by_python(out, x):
+    tl.store(out + tl.arange(0, 8), tl.map_elementwise(abs, tl.load(x + tl.arange(0, 8))))
+
+
+def prints_with_separator(out, x):
+    print("x", tl.load(x), sep="-")
+
+
+def leaves_python(out, x):
+    exit()
+
+
+def evaluates(out, x):
+    tl.store(out, eval("1"))
+
+
 CASES = [
     (wrong_types, errors.TypeMismatchError, "tl.load(x) * out)"),
     (power_of_tensor, errors.TypeMismatchError, "tl.load(x) ** 2)"),
@@ -163,6 +183,11 @@ CASES = [
     (runtime_size, errors.ConstexprError, "tl.arange(0, tl.load(x))"),
     (numbered_range, errors.ConstexprError, "enumerate(range(tl.load(x))):"),
     (condition_of_block, errors.ConstexprError, "tl.load(x + tl.arange(0, 8)) > 0:"),
+    (combined_by_python, errors.NameNotFoundError, "tl.reduce(tl.load(x + tl.arange(0, 8)), 0, max))"),
+    (mapped_by_python, errors.NameNotFoundError, "tl.map_elementwise(abs, tl.load(x + tl.arange(0, 8))))"),
+    (prints_with_separator, errors.OptionError, 'print("x", tl.load(x), sep="-")'),
+    (leaves_python, errors.NameNotFoundError, "exit()"),
+    (evaluates, errors.NameNotFoundError, 'eval("1"))'),
 ]
 
 
@@ -174,6 +199,14 @@ def test_the_error_of_a_mistake(kernel, error_class, where):
     assert error.file == __file__
     assert marked(error) == where
     assert len(error.render().splitlines()) >= 3
+
+
+def counts_up(out, x):
+    total += 1  # noqa: F821
+
+
+def test_no_name_is_a_hint_for_itself():
+    assert error_of(counts_up, out="*i32", x="*i32").hint is None
 
 
 def test_a_whole_rendering():

@@ -328,6 +328,7 @@ LAUNCH_MISTAKES = {
     "constexpr list": ((X, X, X, 1, [16]), {}, ArgumentError, "BLOCK is a tl.constexpr"),
     "too large": ((X, X, X, 2**64, 16), {}, ArgumentError, "does not fit in 64 bits"),
     "target": ((X, X, X, 1, 16), {"target": "gpu"}, TargetError, "unknown target 'gpu'"),
+    "number of a target": ((X, X, X, 1, 16), {"target": 3}, TargetError, "a target is named by a text"),
     "num_warps": ((X, X, X, 1, 16), {"num_warps": 3}, OptionError, "power of two"),
 }
 

@@ -8,6 +8,7 @@ arguments are a `TypeMismatchError` at the call.
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -36,6 +37,13 @@ from mltriton.language.building import is_builtin
 from mltriton.language.constants import constexpr, unwrap
 from mltriton.language.types import dtype
 from mltriton.runtime.compile_thread import is_deep
+
+# What does more than compute, or sees what is not the kernel's: it would be done when compiling.
+WITH_EFFECTS = tuple(
+    getattr(builtins, name)
+    for name in ("__import__", "compile", "eval", "exec", "exit", "globals", "input", "locals", "open", "quit", "vars")
+    if hasattr(builtins, name)  # exit and quit are the interpreter's that a user starts.
+)
 
 if TYPE_CHECKING:
     from mltriton.frontend.frame import Frame, Unit
@@ -80,14 +88,21 @@ def _invoke(frame: Frame, node: ast.Call, callee: Any, arguments: list[Any], key
         return call_builtin(frame, node, replacement, arguments, keywords)
     if isinstance(callee, type):
         return _construct(frame, node, cast("type[Any]", callee), arguments, keywords)
-    if not isinstance(callee, FunctionType | MethodType) or isinstance(getattr(callee, "__self__", None), dtype):
+    is_of_python = isinstance(callee, FunctionType | MethodType) or any(callee is other for other in WITH_EFFECTS)
+    if not is_of_python or isinstance(getattr(callee, "__self__", None), dtype):
         return _call_python(frame, node, callee, arguments, keywords)
     if isinstance(node.func, ast.Attribute) and is_aggregate(frame.evaluate(node.func.value)):
         return call_builtin(frame, node, callee, arguments, keywords)  # A static or class method.
-    raise frame.error(
-        NameNotFoundError,
-        node,
-        f"{callee.__name__} is a Python function, which a kernel cannot call",
+    error = uncallable(callee)
+    frame.placed(error, node)
+    raise error
+
+
+def uncallable(callee: Any) -> NameNotFoundError:
+    """The error for a function of Python's that a kernel calls."""
+    name = getattr(callee, "__name__", None) or getattr(callee, "name", callee)
+    return NameNotFoundError(
+        f"{name} is a Python function, which a kernel cannot call",
         hint="Decorate it with @triton.jit, or with @triton.constexpr_function to run it when compiling.",
     )
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from mltriton.dialects import tt
 from mltriton.errors import InternalError, SourceLocation, TritonError, raised_by_signal
-from mltriton.frontend.calls import inline
+from mltriton.frontend.calls import inline, uncallable
 from mltriton.frontend.frame import Frame, Unit
 from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.promises import in_place
@@ -117,6 +117,8 @@ def _passed_as(dtype: types.dtype) -> types.dtype:
 
 def _inliner(unit: Unit) -> Inliner:
     def call(fn: Any, arguments: Sequence[Any]) -> Any:
+        if not isinstance(fn, LanguageFunction):
+            raise uncallable(fn)
         return inline(unit, fn, arguments, {}, unit.builder.loc)
 
     return call

@@ -89,9 +89,9 @@ class Environment:
         return annotation is constexpr or (isinstance(annotation, str) and annotation.endswith("constexpr"))
 
     def _similar(self, name: str) -> str | None:
-        return did_you_mean(
-            name, [*self._fn.__code__.co_varnames, *self._fn.__code__.co_freevars, *self._fn.__globals__]
-        )
+        code = self._fn.__code__
+        known = [*code.co_varnames, *code.co_freevars, *self._fn.__globals__]
+        return did_you_mean(name, [other for other in known if other != name])
 
 
 def usable(found: Any, name: str, *, is_annotated: bool = False) -> Any:

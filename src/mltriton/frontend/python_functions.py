@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from mltriton import language
-from mltriton.errors import ConstexprError, TypeMismatchError
+from mltriton.errors import ConstexprError, OptionError, TypeMismatchError
 from mltriton.frontend.debugging import print_, prints_in_python
 from mltriton.frontend.environment import attribute_of_module
 from mltriton.frontend.values import describe, is_runtime, is_tuple
@@ -126,7 +126,14 @@ def _cdiv(x: Any, y: Any) -> Any:
 
 def _print(*arguments: Any, **keywords: Any) -> None:
     """Python's own where Python runs the kernel, `tl.device_print` elsewhere."""
-    (print_ if prints_in_python() else _language("device_print"))(*arguments, **keywords)
+    if prints_in_python():
+        return print_(*arguments, **keywords)
+    if unknown := sorted(keywords.keys() - {"hex"}):
+        raise OptionError(
+            f"print has no {unknown[0]} in a kernel",
+            hint="It is tl.device_print(prefix, *values), one line an element.",
+        )
+    return _language("device_print")(*arguments, **keywords)
 
 
 def _enumerate(items: Any, start: Any = 0) -> tuple[Any, ...]:

@@ -223,6 +223,8 @@ def module_of(family: str, name: str) -> Any:
 @cache
 def split_name(name: str) -> tuple[str, str]:
     """Family and variant of a target's name. Raises `TargetError` for an unknown one."""
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] - it comes from a launch
+        raise TargetError("a target is named by a text", expected="'cpu', say", found=repr(name))
     if name not in names():
         hint = did_you_mean(name, names())
         of_family = [known for known in names() if known.partition(":")[0] == name.partition(":")[0]]
