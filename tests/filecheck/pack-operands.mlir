@@ -51,6 +51,14 @@
 // CHECK-NEXT: tile.pack %many {element = f32, in_place = true} : tensor<4x64x64xf32
 // CHECK-NEXT: tt.dot
 
+// Two dots of one batch do so each for itself.
+// CHECK-LABEL: @batch_twice
+// CHECK: %[[ONE:.*]] = tile.pack %batch
+// CHECK: tt.dot %{{.*}}, %[[ONE]]
+// CHECK-NEXT: %[[TWO:.*]] = tile.pack %batch
+// CHECK-NEXT: %[[LEFT:.*]] = tile.pack %many
+// CHECK-NEXT: tt.dot %[[LEFT]], %[[TWO]]
+
 // Scales of groups lie next to each other in memory for groups, not for columns: they are stored before the block is packed.
 // CHECK-LABEL: @scales
 // CHECK: %[[SCALE:.*]] = tt.load
@@ -119,6 +127,11 @@ tt.func public @lines(%x: tensor<4x64xf32, #ca>, %at: tensor<64x64x!tt.ptr<f32>,
     %p = tt.dot %many, %batch, %s : tensor<4x64x64xf32, #da> * tensor<4x64x64xf32, #db> -> tensor<4x64x64xf32, #d>
     scf.yield %p : tensor<4x64x64xf32, #d>
   }
+  tt.return
+}
+tt.func public @batch_twice(%many: tensor<4x64x64xf32, #da>, %batch: tensor<4x64x64xf32, #db>, %sums: tensor<4x64x64xf32, #d>) {
+  %p = tt.dot %many, %batch, %sums : tensor<4x64x64xf32, #da> * tensor<4x64x64xf32, #db> -> tensor<4x64x64xf32, #d>
+  %q = tt.dot %many, %batch, %p : tensor<4x64x64xf32, #da> * tensor<4x64x64xf32, #db> -> tensor<4x64x64xf32, #d>
   tt.return
 }
 tt.func public @scales(%many: tensor<4x64x64xf32, #da>, %batch: tensor<4x64x64xf32, #db>, %sums: tensor<4x64x64xf32, #d>, %from: !tt.ptr<f32>) {

@@ -3,8 +3,8 @@
 Level: warp, targets whose blocks lie in memory; after `form-nests`, which says what is stored. Makes a `tile.pack` of
 the operands of each dot for which the target has a micro-kernel: of the kernel's type, groups and panels, read along
 the dimension along which their memory runs. It stands before the outermost loop that does not change the operand, if
-nothing else than dots needs it in there; dots that want the same in one block share it. What many elements of a right
-operand share and is loaded with a stride (scales of groups) is stored before it.
+nothing else than dots needs it in there; dots that want the same matrix in one block share it. What many elements of
+a right operand share and is loaded with a stride (scales of groups) is stored before it.
 Guarantees: both operands are packed, but for left ones that a nest stored as the elements that the micro-kernel takes.
 A block that may be read where it lies says so. Masks and strides say when the program runs whether it is.
 """
@@ -98,7 +98,8 @@ class _Packer:
         attributes: dict[str, Attribute] = {"element": TypeAttr(element)}
         attributes |= {name: IntegerAttr(int(n), I1 if isinstance(n, bool) else I32) for name, n in said.items()}
         key = block, value, frozenset(attributes.items())
-        if key not in self.packs:
+        is_batch = len(shape_of(value.type)) > 2  # Of which each dot packs its matrices one by one.
+        if is_batch or key not in self.packs:
             self.packs[key] = tile.Pack([value], [value.type], attributes, (), dot.loc)
             block.insert_before(place, self.packs[key])
         dot.set_operand(number, self.packs[key].result)
