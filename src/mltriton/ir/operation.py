@@ -336,14 +336,13 @@ class Block:
         reach = 16
         while True:
             first, end = max(0, self._near - reach), self._near + reach
-            try:
-                self._near = self.ops.index(op, first, end)
-            except ValueError:
-                if first == 0 and end >= len(self.ops):
-                    raise
-                reach *= 8
-            else:
+            around = self.ops[first:end]
+            if op in around:  # Where it is not, the error of `index` would write it down each time.
+                self._near = first + around.index(op)
                 return self._near
+            if first == 0 and end >= len(self.ops):
+                raise ValueError("the operation is not in the block")
+            reach *= 8
 
     def insert_before(self, anchor: Operation, op: Operation) -> None:
         """Put `op` right before `anchor`."""

@@ -166,5 +166,15 @@ def test_a_place_in_a_block_is_found_wherever_it_was_looked_for_before() -> None
             ops.insert(ops.index(op) + 1, new)
             block.insert_after(op, new)
     assert block.ops == ops
-    with pytest.raises(ValueError, match="not in list"):
+    with pytest.raises(ValueError, match="not in the block"):
         block.position(arith.Constant())
+
+
+def test_looking_for_a_place_writes_no_operation_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    block, written = Block(), list[object]()
+    ops = [arith.Constant() for _ in range(100)]
+    for op in ops:
+        block.append(op)
+    monkeypatch.setattr(arith.Constant, "__repr__", lambda op: written.append(op) or "")
+    assert [block.position(op) for op in (ops[0], ops[99], ops[0])] == [0, 99, 0]
+    assert not written
