@@ -11,6 +11,7 @@ import pytest
 
 from mltriton.errors import ArgumentError
 from mltriton.kernels import flash_attention_varlen
+from mltriton.kernels.attention_varlen import varlen_launch
 from ptx_emulator.launch import install
 
 RNG = np.random.default_rng(3)
@@ -52,6 +53,29 @@ def test_on_an_emulated_gpu(causal: bool, window: int | None, monkeypatch: pytes
     monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
     install(monkeypatch)
     check([70, 1, 0, 190], 64, causal, window, "cuda:90")
+
+
+@pytest.mark.parametrize(("dim", "causal"), [(64, True), (128, False)])
+def test_keys_by_the_engine(dim: int, causal: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Sequences of other numbers of queries than of keys; what lies behind one is no number, and the next one's."""
+    monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
+    install(monkeypatch)
+    queries, keys = np.array([0, 40, 41, 41, 140], np.int32), np.array([0, 30, 70, 77, 180], np.int32)
+    q = RNG.standard_normal((140, 4, dim)).astype(np.float16)
+    k, v = (RNG.standard_normal((181, 2, dim)).astype(np.float16) for _ in range(2))
+    for sequence in (0, 3):
+        own, there = slice(*queries[sequence : sequence + 2]), slice(*keys[sequence : sequence + 2])
+        alone = [np.full_like(x, np.nan) for x in (k, v)]
+        for x, given in zip(alone, (k, v), strict=True):
+            x[there] = given[there]
+        o, lse = np.full_like(q, np.nan), np.full((4, 140), np.nan, np.float32)
+        arrays = q, *alone, o, queries, keys
+        launch = varlen_launch("cuda:90", *arrays, 99, causal, lse=lse)
+        assert launch.constants["BOX"]
+        launch.run()
+        wanted = reference(q[own], k[there], v[there], causal, None)
+        np.testing.assert_allclose(o[own], wanted, atol=3e-3)
+        assert np.isfinite(lse[:, own]).all()
 
 
 QKV, STARTS = np.ones((8, 4, 16), np.float32), np.array([0, 3, 8], np.int32)

@@ -31,6 +31,7 @@ PAGE_BLOCKS: dict[str, dict[int, tuple[Blocks, ...]]] = {
         128: (Blocks(128, 128, 8, stages=2), Blocks(128, 64, 8, stages=3)),
     }
 }
+PACKED = 1 << 30  # keys of the only page of packed sequences
 MOST_ROWS = 128  # of a program on a CPU, of heads that share their keys
 MOST_HEADS = 16  # that share a head of keys in a program
 
@@ -107,24 +108,46 @@ def paged_varlen_launch(
     blocks: Blocks | None = None,
 ) -> Launch:
     """What `paged_attention_varlen` launches on a target; `blocks`, of rows and keys, is chosen when None."""
+    given = q, k_cache, v_cache, block_table, seq_lens, query_starts, o, None
+    return _launch(target, *given, sm_scale, window, alibi_slopes, soft_cap, blocks, causal=True)
+
+
+def packed_launch(
+    target: str | None, q: Array, k: Array, v: Array, o: Array, query_starts: Array, key_starts: Array,
+    causal: bool, sm_scale: float | None, window: int | None, lse: Array | None,
+) -> Launch | None:  # fmt: skip
+    """What `flash_attention_varlen` launches where an engine copies blocks of packed keys; None where none does. Keys
+    are those of a single page, in which sequences begin where `key_starts` says.
+    """
+    given = q, k[None], v[None], None, key_starts, query_starts, o, lse
+    launch = _launch(target, *given, sm_scale, window, None, None, None, causal=causal)
+    return launch if launch.constants["BOX"] else None
+
+
+def _launch(
+    target: str | None, q: Array, k_cache: Array, v_cache: Array, block_table: Array | None, seq_lens: Array,
+    query_starts: Array, o: Array, lse: Array | None, sm_scale: float | None, window: int | None,
+    alibi_slopes: Array | None, soft_cap: float | None, blocks: Blocks | None, *, causal: bool,
+) -> Launch:  # fmt: skip
     (all_queries, heads, dim), (_, page, kv_heads, _), sequences = q.shape, k_cache.shape, query_starts.shape[0] - 1
+    page = PACKED if block_table is None else page
     group = heads // kv_heads
     together = max(n for n in range(1, min(group, MOST_HEADS) + 1) if group % n == 0)
     is_plain = window is None and alibi_slopes is None and soft_cap is None
     blocks = blocks or _blocks(target, q, sequences, together, page, is_plain=is_plain)
     assert blocks.queries >= together
     by_box = _is_box(target, page, dim, blocks, k_cache, v_cache)
-    caches = [_rows_of(x) if by_box else strides_of(x) for x in (k_cache, v_cache)]
+    caches = [_rows_of(x, block_table is None) if by_box else strides_of(x) for x in (k_cache, v_cache)]
     scale = scale_of(dim, sm_scale) or LEAST_SCALE
     arguments = (
-        q, k_cache, v_cache, block_table, seq_lens, query_starts, alibi_slopes, o, scale, soft_cap,
-        strides_of(q), *caches, strides_of(block_table), *strides_of(seq_lens),
-        *strides_of(query_starts), heads, sequences,
+        q, k_cache, v_cache, block_table, seq_lens, query_starts, alibi_slopes, o, lse, scale, soft_cap,
+        strides_of(q), *caches, (0, 0) if block_table is None else strides_of(block_table), *strides_of(seq_lens),
+        *strides_of(query_starts), heads, sequences, all_queries,
     )  # fmt: skip
     constants = {
         "PAGE": page, "BOX": by_box, "GROUP": group, "HEADS": together, "BM": blocks.queries, "BN": blocks.keys,
         "BD": block_dim(dim), "DIM": dim, "WINDOW": window or 0, "NEGATIVE": scale < 0,
-        "LEVELS": _levels(sequences),
+        "LEVELS": _levels(sequences), "CAUSAL": causal,
     }  # fmt: skip
     grid = all_queries // (blocks.queries // together) + sequences, heads // together
     launch = Launch(paged_attention_varlen_kernel, grid, arguments, constants)
@@ -139,11 +162,11 @@ def _is_box(target: str | None, page: int, dim: int, blocks: Blocks, *caches: Ar
     return all(matrix_of(cache) is not None for cache in caches)
 
 
-def _rows_of(cache: Array) -> tuple[int, ...]:
-    """A cache as the kernel takes a matrix."""
+def _rows_of(cache: Array, is_packed: bool) -> tuple[int, ...]:
+    """A cache as the kernel takes a matrix; where keys are packed, any row may be the first of a page."""
     matrix = matrix_of(cache)
     assert matrix is not None
-    return tuple(matrix)[:5]
+    return tuple(matrix._replace(page_rows=1) if is_packed else matrix)[:5]
 
 
 def _levels(sequences: int) -> int:

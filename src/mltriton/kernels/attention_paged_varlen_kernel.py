@@ -4,7 +4,7 @@
 
 Level: user. A program takes BM rows: queries of one sequence, each with HEADS heads that share a head of keys, and
 walks over the keys that they see in blocks of BN. Queries are a sequence's last positions: number i of n sees all but
-the last n - 1 - i keys.
+the last n - 1 - i keys. Without a table, keys are packed as queries are, for `attention_varlen.py`.
 `attention_paged_varlen.py` launches this kernel.
 """
 
@@ -65,7 +65,9 @@ def load_rows(
 
 @triton.jit
 def pages_of(keys, length, table, PAGE: tl.constexpr):
-    """The pages of keys; 0 of those behind the last one."""
+    """The pages of keys; 0 of those behind the last one. Without a table, what stands in its place."""
+    if table[0] is None:
+        return table[1]
     return tl.load(table[0] + keys // PAGE * table[1], keys < length, 0)
 
 
@@ -134,13 +136,16 @@ def rows_of(top, n_queries, BM: tl.constexpr, HEADS: tl.constexpr):
 
 @triton.jit
 def paged_attention_varlen_kernel(
-    q_ptr, k_ptr, v_ptr, table_ptr, lens_ptr, starts_ptr, slopes_ptr, o_ptr, sm_scale, soft_cap,
-    q_strides, k_strides, v_strides, table_strides, stride_l, stride_s, n_heads, n_sequences,
+    q_ptr, k_ptr, v_ptr, table_ptr, lens_ptr, starts_ptr, slopes_ptr, o_ptr, lse_ptr, sm_scale, soft_cap,
+    q_strides, k_strides, v_strides, table_strides, stride_l, stride_s, n_heads, n_sequences, all_queries,
     PAGE: tl.constexpr, BOX: tl.constexpr, GROUP: tl.constexpr, HEADS: tl.constexpr, BM: tl.constexpr,
     BN: tl.constexpr, BD: tl.constexpr, DIM: tl.constexpr, WINDOW: tl.constexpr, NEGATIVE: tl.constexpr,
-    LEVELS: tl.constexpr,
+    LEVELS: tl.constexpr, CAUSAL: tl.constexpr,
 ):  # fmt: skip
-    """Program ids (block of queries, the last first, of all sequences; HEADS heads of queries)."""
+    """Program ids (block of queries, the last first, of all sequences; HEADS heads of queries). Where there is no
+    table, keys are packed: `lens_ptr` says where each sequence begins, and if CAUSAL query i sees keys 0 to i.
+    lse_ptr: where the natural logarithms of the sums of exponentials go, f32 [heads, all queries]; None for nowhere.
+    """
     BQ: tl.constexpr = BM // HEADS
     block = tl.num_programs(0) - 1 - tl.program_id(0)
     sequence, first_query, n_queries, top = queries_of(block, starts_ptr, stride_s, n_sequences, BQ, LEVELS)
@@ -155,14 +160,20 @@ def paged_attention_varlen_kernel(
         slopes = tl.load(slopes_ptr + heads, there, 0.0) / (soft_cap if soft_cap is not None else scale)
     kv_head = tl.program_id(1) * HEADS // GROUP
     k, v = cache_of(k_ptr, k_strides, kv_head, BOX, BN, BD), cache_of(v_ptr, v_strides, kv_head, BOX, BN, BD)
-    table = table_ptr + sequence.to(tl.int64) * table_strides[0], table_strides[1]
     length = tl.load(lens_ptr + sequence * stride_l)
-    before = length - n_queries + top  # the position of the first query
-    positions = length - n_queries + queries
+    if table_ptr is None:
+        table = None, length
+        length = tl.load(lens_ptr + (sequence + 1) * stride_l) - length
+        older = 0
+    else:
+        table = table_ptr + sequence.to(tl.int64) * table_strides[0], table_strides[1]
+        older = length - n_queries
+    before = older + top if CAUSAL else length  # the position of the first query
+    positions = older + queries if CAUSAL else tl.full([BM], 1 << 30, tl.int32)
 
     found = tl.zeros([BM, BD], tl.float32), tl.zeros([BM], tl.float32), tl.full([BM], LEAST, tl.float32)
     end = tl.where((top >= 0) & (top < n_queries), tl.minimum(length, before + BQ), 0)
-    start, unmasked = 0, tl.minimum(end, tl.maximum(before + 1, 0) // BN * BN)
+    start, unmasked = 0, tl.minimum(end, tl.maximum(before + 1, 0)) // BN * BN
     if WINDOW > 0:
         first = tl.maximum(0, before - WINDOW + 1) // BN * BN
         start = tl.minimum(unmasked, tl.cdiv(tl.maximum(0, before + BQ - WINDOW), BN) * BN)
@@ -174,13 +185,16 @@ def paged_attention_varlen_kernel(
         found, q, k, v, table, positions, slopes, start, unmasked, length, scale, soft_cap,
         PAGE, BOX, BN, BD, DIM, WINDOW, NEGATIVE, False,
     )  # fmt: skip
-    acc, l_i, _ = attend_rows(
+    acc, l_i, m_i = attend_rows(
         found, q, k, v, table, positions, slopes, unmasked, end, length, scale, soft_cap,
         PAGE, BOX, BN, BD, DIM, WINDOW, NEGATIVE, True,
     )  # fmt: skip
     o = acc * (1.0 / tl.where(l_i > 0.0, l_i, 1.0))[:, None]
     # Once more, from a number that is 0, so that lanes do not keep it during the loops.
     queries, heads, there = rows_of(top + tl.program_id(2), n_queries, BM, HEADS)
+    if lse_ptr is not None:
+        lse = lse_ptr + heads.to(tl.int64) * all_queries + first_query + queries
+        tl.store(lse, (m_i + tl.log2(l_i)) / LOG2_E, there)
     o_at = ((first_query + queries) * n_heads + heads).to(tl.int64) * DIM
     wanted = there[:, None] & (dims < DIM)[None, :]
     tl.store(o_ptr + o_at[:, None] + dims[None, :], o.to(o_ptr.dtype.element_ty), wanted)

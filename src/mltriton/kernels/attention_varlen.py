@@ -3,7 +3,8 @@
 """Attention of sequences of several lengths that lie packed behind each other.
 
 Level: user. A program takes a block of queries of one sequence and head, as `attention.py` has it; where a sequence
-begins it reads in memory, so that lanes copy its blocks.
+begins it reads in memory, so that lanes copy its blocks. Where an engine can copy them,
+`attention_paged_varlen.py` launches a kernel that looks up the place of a block.
 """
 
 from __future__ import annotations
@@ -145,6 +146,12 @@ def varlen_launch(
     """What `flash_attention_varlen` launches on a target; `blocks` is chosen when None."""
     heads, dim, sequences = q.shape[1], q.shape[2], query_starts.shape[0] - 1
     family = family_of_warps(target)
+    if blocks is None and family == "cuda":
+        from mltriton.kernels.attention_paged_varlen import packed_launch  # Only some GPUs need it.
+
+        launch = packed_launch(target, q, k, v, o, query_starts, key_starts, causal, sm_scale, window, lse)
+        if launch is not None:
+            return launch
     if blocks is None and family is not None:
         blocks = choose_blocks_of_warps(longest, dim, item_size(q), family)
     blocks = blocks or choose_blocks(longest, longest, sequences * heads, causal)
