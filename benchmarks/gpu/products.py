@@ -222,12 +222,14 @@ def _prompts(
     used = torch.tensor(lens, device="cuda", dtype=torch.int32)
     starts = torch.tensor([0, *accumulate(counts)], device="cuda", dtype=torch.int32)
 
+    from torch.nn.attention.bias import causal_lower_right
+
     def with_torch() -> Any:
         found = []
         for own, row, new, length in zip(q.split(counts), table.long(), counts, lens, strict=True):
             k, v = (x[row].view(-1, kv_heads, dim)[:length].transpose(0, 1) for x in caches)
             k, v = (x[None].repeat_interleave(heads // kv_heads, 1) for x in (k, v))
-            mask = torch.nn.attention.bias.causal_lower_right(new, length) if new > 1 else None
+            mask = causal_lower_right(new, length) if new > 1 else None
             rows = torch.nn.functional.scaled_dot_product_attention(own.transpose(0, 1)[None], k, v, attn_mask=mask)
             found.append(rows[0].transpose(0, 1))
         return torch.cat(found)
