@@ -34,20 +34,21 @@ def test_dq_is_added_up_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("keys", "dim", "causal", "window", "wanted"),
+    ("heads", "keys", "dim", "causal", "window", "wanted"),
     [
-        (4096, 128, False, 0, True),
-        (8192, 96, False, 0, True),
-        (2048, 128, False, 0, False),
-        (4100, 128, False, 0, False),
-        (4096, 64, False, 0, False),
-        (4096, 128, True, 0, False),
-        (4096, 128, True, 512, False),
+        (1, 4096, 128, False, 0, True),
+        (1, 8192, 96, False, 0, True),
+        (1, 2048, 128, False, 0, False),
+        (1, 4100, 128, False, 0, False),
+        (1, 4096, 64, False, 0, False),
+        (1, 4096, 128, True, 0, False),
+        (1, 4096, 128, True, 512, False),
+        (4, 4096, 128, False, 0, False),
     ],
 )
-def test_where_it_is_faster(keys: int, dim: int, causal: bool, window: int, wanted: bool) -> None:
-    """Of long sequences whose queries see all keys."""
-    q = np.empty((1, 1, 64, dim), np.float16)
+def test_where_it_is_faster(heads: int, keys: int, dim: int, causal: bool, window: int, wanted: bool) -> None:
+    """Of long sequences whose queries see all keys, which each head has of its own."""
+    q = np.empty((1, heads, 64, dim), np.float16)
     steps = steps_on("cuda:90", q)
     assert steps is not None
     assert is_added(q, np.empty((1, 1, keys, dim), np.float16), causal, window, steps[0]) == wanted

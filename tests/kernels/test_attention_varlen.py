@@ -55,7 +55,17 @@ def test_on_an_emulated_gpu(causal: bool, window: int | None, monkeypatch: pytes
     check([70, 1, 0, 190], 64, causal, window, "cuda:90")
 
 
-@pytest.mark.parametrize(("dim", "causal"), [(64, True), (128, False)])
+@pytest.mark.parametrize(
+    ("queries", "dim", "causal"), [(1024, 64, True), (1025, 64, True), (9, 64, False), (9, 128, True)]
+)
+def test_who_copies_keys(queries: int, dim: int, causal: bool) -> None:
+    """Lanes those of few dimensions of which short sequences see a part."""
+    x, starts = np.zeros((queries, 2, dim), np.float16), np.array([0, queries], np.int32)
+    launch = varlen_launch("cuda:90", x, x, x, x, starts, starts, queries, causal)
+    assert ("BOX" in launch.constants) == (queries != 1024)
+
+
+@pytest.mark.parametrize(("dim", "causal"), [(64, False), (128, True)])
 def test_keys_by_the_engine(dim: int, causal: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Sequences of other numbers of queries than of keys; what lies behind one is no number, and the next one's."""
     monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
