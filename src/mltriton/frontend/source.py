@@ -18,6 +18,7 @@ from types import CodeType
 from typing import Any, cast
 
 from mltriton.errors import NestingError, SourceLocation, SyntaxNotSupportedError
+from mltriton.frontend.syntax import parsed
 from mltriton.ir.location import FileLoc
 
 
@@ -103,7 +104,7 @@ class FunctionSource:
 
     def _parse(self, text: str) -> ast.Module:
         try:
-            return ast.parse(text, self.file)
+            return parsed(text, self.file)
         except SyntaxError:
             raise self._edited() from None
         except MemoryError:

@@ -102,8 +102,8 @@ def finish_added_kernel(
 
 
 def is_added(q: Array, k: Array, causal: bool, window: int, step: Step) -> bool:
-    """Whether dq is added up in memory where it may be: not where heads share keys, of which there are programs for keys
-    alone (four heads on one: 1.01 of SDPA's backward without, 0.96 with it).
+    """Whether dq is added up in memory where it may be: not where heads share keys (four heads on one: 1.01 of SDPA's
+    backward without, 0.96 with it), since then fewer programs have more to do.
     """
     fits = block_dim(q.shape[-1]) == DIM and k.shape[2] % step.keys == 0 and q.shape[1] == k.shape[1]
     return fits and not causal and not window and k.shape[2] >= LONG

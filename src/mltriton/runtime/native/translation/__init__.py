@@ -13,6 +13,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from mltriton.frontend.syntax import parsed
+
 from .names import Names, Type, Value, refused
 from .statements import Body
 
@@ -22,7 +24,7 @@ ATTRIBUTES = {mark: f"nounwind uwtable {mark}".strip() for mark in ("", "noinlin
 
 def translated(sources: Sequence[str]) -> str:
     """The LLVM text of some files together, which see each other's names."""
-    statements = [statement for source in sources for statement in ast.parse(source).body]
+    statements = [statement for source in sources for statement in parsed(source).body]
     names, lines, functions = Names(), list[str](), list[ast.FunctionDef]()
     for statement in statements:
         if isinstance(statement, ast.ClassDef):

@@ -20,6 +20,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from mltriton.frontend.syntax import parsed
+
 _TRITON = ("triton", "mltriton")
 # Packages pass Triton on: `from vllm.triton_utils import tl, triton`.
 REEXPORTED = {"triton": "mltriton", "tl": "mltriton.language", "triton_language": "mltriton.language"}
@@ -48,7 +50,7 @@ class _Module:
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
         self.path, self.name, self.depth = path, name, depth
         self.names: dict[str, Any] = {"__name__": f"mltriton_migrated_{number}", "__file__": str(path)}
-        self._tree = ast.parse(text)
+        self._tree = parsed(text)
         self.waiting = [(node, frozenset(_bound(node))) for node in self._tree.body]
 
     def take(self, wanted: set[str]) -> list[ast.stmt]:
@@ -80,7 +82,7 @@ class Loader:
     def load(self, text: str, path: Path, name: str) -> dict[str, Any]:
         """The functions under jit of a source text by name. `name` is what tracebacks and errors call the file."""
         module = _Module(text, path, name, 0, len(self._modules))
-        jitted = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef) and is_jit(node))
+        jitted = (node for node in ast.walk(parsed(text)) if isinstance(node, ast.FunctionDef) and is_jit(node))
         self._run(module.take({node.name for node in jitted}), module)
         return module.names
 

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from mltriton.frontend.syntax import parsed
 from mltriton.tools.migrate.prove.loading import is_jit
 from mltriton.tools.migrate.result import Result
 
@@ -79,7 +80,7 @@ class Proof:
 
 def functions_under_jit(text: str) -> dict[str, ast.FunctionDef]:
     """The functions of a file that Triton compiles, by name."""
-    nodes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef) and is_jit(node))
+    nodes = (node for node in ast.walk(parsed(text)) if isinstance(node, ast.FunctionDef) and is_jit(node))
     return {node.name: node for node in nodes}
 
 
@@ -129,7 +130,7 @@ def _callers_beside(name: str, result: Result) -> set[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     for path, (source, _, _) in result.beside.items():
         names = {name}
-        for node in ast.walk(ast.parse(source)):
+        for node in ast.walk(parsed(source)):
             if isinstance(node, ast.ImportFrom):
                 names |= {alias.asname for alias in node.names if alias.name == name and alias.asname}
         for function in functions_under_jit(source).values():

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from mltriton.frontend.syntax import parsed
 from mltriton.tools.migrate.read.callers import module_files
 from mltriton.tools.migrate.read.parse import Imported
 
@@ -48,7 +49,7 @@ def launchers(group: Sequence[Path], texts: Mapping[Path, str]) -> dict[str, str
 def _helpers(text: str) -> Iterator[tuple[str, Imported | None]]:
     """The functions to which a file passes block pointers: their names, and from where it has them."""
     try:
-        tree = ast.parse(text)
+        tree = parsed(text)
     except (SyntaxError, ValueError):
         return
     nodes = list(ast.walk(tree))

@@ -5,7 +5,6 @@ Level: source text. A file that does not parse is a `MigrationError` with its li
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +12,7 @@ from functools import cached_property
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from mltriton.errors import SourceLocation
+from mltriton.frontend.syntax import parsed
 from mltriton.tools.migrate.read.syntax import cst, dotted, keyword_of, names_in, walk
 from mltriton.tools.migrate.result import MigrationError
 
@@ -143,7 +143,7 @@ def _unreadable(text: str, path: str, error: cst.ParserSyntaxError) -> Migration
     """The error for a file that does not parse; Python's own parser says best where and why."""
     line, column, found = error.raw_line, error.raw_column, error.message.partition("\n")[0]
     try:
-        ast.parse(text)
+        parsed(text)
     except SyntaxError as fault:
         line, column, found = fault.lineno or line, max((fault.offset or 1) - 1, 0), fault.msg
     lines = text.splitlines()

@@ -12,6 +12,8 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mltriton.frontend.syntax import parsed
+
 _DEPTH = 12
 
 
@@ -59,7 +61,7 @@ class Sizes:
             self._trees = {}
             for path, text in self.texts.items():
                 try:
-                    self._trees[path] = ast.parse(text)
+                    self._trees[path] = parsed(text)
                 except (SyntaxError, ValueError):
                     continue
         return self._trees

@@ -17,6 +17,7 @@ import numpy as np
 from mltriton.analysis.block_io import BlockAccess
 from mltriton.dialects import ttig
 from mltriton.errors import SourceLocation, TritonError
+from mltriton.frontend.syntax import parsed
 from mltriton.tools.inference.roles import Roles
 from mltriton.tools.migrate.prove.trial import Input, job_of, short
 from mltriton.tools.migrate.report.lines import Lines
@@ -92,7 +93,7 @@ class _Where:
         self.file = file
         self.names = _names(text)
         self._used: dict[tuple[int, int], str] = {}
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(parsed(text)):
             match node:
                 case ast.Call(func=ast.Attribute(attr="load" | "store", value=ast.Name(id=name))):
                     self._used[node.lineno, node.col_offset] = name
@@ -164,7 +165,7 @@ def with_descriptors(result: Result, notes: Sequence[DescriptorNote]) -> list[No
 def _names(text: str) -> dict[int, str]:
     """The variables that descriptors are assigned to, by the line of the call."""
     found: dict[int, str] = {}
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("make_tensor_descriptor"):
             found.setdefault(node.lineno, "make_tensor_descriptor(...)")
         if isinstance(node, ast.Assign) and len(node.targets) == 1:

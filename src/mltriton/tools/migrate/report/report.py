@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mltriton.errors import OptionError
+from mltriton.frontend.syntax import parsed
 from mltriton.tools.migrate.files import FileResult
 from mltriton.tools.migrate.prove.verdicts import Proof
 from mltriton.tools.migrate.report.lines import located
@@ -128,7 +129,7 @@ def kernels(result: Result) -> list[str]:
     """The new text of the functions that changed."""
     lines = result.text.splitlines()
     found: list[str] = []
-    for node in ast.walk(ast.parse(result.text)):
+    for node in ast.walk(parsed(result.text)):
         if isinstance(node, ast.FunctionDef) and node.name in result.kernels:
             first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
             found.append("\n".join(lines[first - 1 : node.end_lineno]))
