@@ -13,10 +13,10 @@ from typing import Any, cast
 from mltriton.analysis.regularity import HIGHEST, AxisInfo, Numbers, divisor_of, gcds, known_number, unknown
 from mltriton.dialects import arith, scf, tt, ttg, ttng
 from mltriton.ir.attributes import Attribute
-from mltriton.ir.constants import splat_of, width_of
+from mltriton.ir.constants import is_narrow, splat_of, width_of
 from mltriton.ir.operation import BlockArgument, Operation, Value
 from mltriton.ir.promises import DIVISIBILITY, promises_in
-from mltriton.ir.types import IntegerType, PointerType, Type, byte_width, element_type, shape_of
+from mltriton.ir.types import PointerType, Type, byte_width, element_type, shape_of
 
 
 def pointee_of(type: Type) -> Type:
@@ -155,8 +155,8 @@ def _sum(op: Operation, infos: Sequence[AxisInfo]) -> AxisInfo:
         divisibility = tuple(min(HIGHEST, number * width) for number in divisibility)
         first = _in_bytes(lhs, contiguity, width)
     made = AxisInfo(contiguity, gcds(first, divisibility), gcds(lhs.constancy, rhs.constancy))
-    element = element_type(op.results[0].type)
-    return _wrapped(made, element) if isinstance(element, IntegerType) and element.width < 32 else made
+    type = op.results[0].type
+    return _wrapped(made, type) if is_narrow(type) else made
 
 
 def _in_bytes(pointers: AxisInfo, contiguity: Numbers, width: int) -> Numbers:

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 
 from mltriton.dialects import arith, scf, tt, ttg
-from mltriton.ir.constants import splat_of, width_of
+from mltriton.ir.constants import is_narrow, splat_of, width_of
 from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
 from mltriton.ir.order import operands_first
-from mltriton.ir.types import IntegerType, PointerType, TensorType, byte_width, element_type
+from mltriton.ir.types import PointerType, TensorType, byte_width, element_type
 
 SAME = (tt.Broadcast, tt.Bitcast, ttg.ConvertLayout, arith.ExtSI, arith.ExtUI, arith.TruncI)
 FOLLOWED = (*SAME, tt.ExpandDims, tt.Trans)  # besides what is elementwise; nothing is known of any other's results
@@ -140,8 +140,7 @@ def _scaled(steps: Steps, factor: int | None) -> Steps:
 
 def _within_width(steps: Steps | None, value: Value) -> Steps | None:
     """The steps of numbers that do not wrap: those of fewer bits than an index has reach no further than their type."""
-    kind = element_type(value.type)
-    if not steps or not isinstance(kind, IntegerType) or width_of(kind) >= 32:
+    if not steps or not is_narrow(value.type):
         return steps
     assert isinstance(value.type, TensorType)
     reach = 0
@@ -149,7 +148,7 @@ def _within_width(steps: Steps | None, value: Value) -> Steps | None:
         if step is None:
             return None
         reach += abs(step) * (value.type.shape[dim] - 1)
-    return steps if reach < 1 << width_of(kind) else None
+    return steps if reach < 1 << width_of(value.type) else None
 
 
 def _pointee_bytes(pointers: Value) -> int:

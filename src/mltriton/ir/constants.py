@@ -87,6 +87,12 @@ def width_of(type: Type) -> int:
     return element.width if isinstance(element, IntegerType) else 64
 
 
+def is_narrow(type: Type) -> bool:
+    """Whether integers have fewer bits than indices, so that sums and products of them wrap wherever they are used."""
+    element = element_type(type)
+    return isinstance(element, IntegerType) and element.width < 32
+
+
 def wrap(value: int, type: Type) -> int:
     """`value` in the signed range of an integer type (0 or 1 for i1)."""
     width = width_of(type)

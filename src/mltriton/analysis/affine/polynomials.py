@@ -14,9 +14,9 @@ from typing import cast
 
 from mltriton.dialects import arith
 from mltriton.ir.builder import Builder
-from mltriton.ir.constants import splat_of
+from mltriton.ir.constants import is_narrow, splat_of
 from mltriton.ir.operation import Value
-from mltriton.ir.types import IndexType, IntegerType, Type, element_type
+from mltriton.ir.types import IndexType, IntegerType, Type
 
 WRAPPING = (arith.AddI, arith.SubI, arith.MulI, arith.ShLI)
 Monomial = tuple[Value, ...]  # a product of values, in the order in which products met them
@@ -35,8 +35,7 @@ def _met(value: Value) -> int:
 
 def wraps(value: Value) -> bool:
     """Whether what computes a value may wrap: arithmetic on fewer bits than indices have."""
-    kind = element_type(value.type)
-    return isinstance(value.defining_op, WRAPPING) and isinstance(kind, IntegerType) and kind.width < 32
+    return isinstance(value.defining_op, WRAPPING) and is_narrow(value.type)
 
 
 class Polynomial:
