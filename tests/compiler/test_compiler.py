@@ -12,7 +12,7 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.compiler import Job, Options, compile_job, constant_key
-from mltriton.errors import BackendError, InternalError, OptionError, PassError, TargetError
+from mltriton.errors import BackendError, ConstexprError, InternalError, OptionError, PassError, TargetError
 from mltriton.frontend import expressions
 from mltriton.frontend.signature import parse_signature
 from mltriton.ir.parser import parse_module
@@ -136,3 +136,21 @@ def test_constants_are_identified_across_processes():
     assert constant_key(tl.float32) == constant_key(tl.float32)
     assert constant_key(gemm) == constant_key(gemm)
     assert constant_key(object) != constant_key(object)
+
+
+@triton.jit
+def scaled(x, s, C: tl.constexpr):
+    i = tl.arange(0, 16)
+    tl.store(x + i * s[1], tl.load(x + i * s[1]) * s[0] + C)
+
+
+def test_a_kernel_is_compiled_for_a_tuple_and_runs() -> None:
+    x = np.arange(32, dtype=np.float32)
+    triton.compile(scaled, "*fp32:16, (fp32, i32), 3", target="cpu")[(1,)](x, (2.0, 2))
+    expected = np.where(np.arange(32) % 2, np.arange(32), np.arange(32) * 2.0 + 3)
+    np.testing.assert_array_equal(x, expected)
+
+
+def test_a_tuple_is_no_constant() -> None:
+    with pytest.raises(ConstexprError, match=r"(?s)C of scaled is a tl.constexpr.*\(1, 2\)"):
+        triton.compile(scaled, "*fp32:16, (fp32, i32), (1, 2)", target="cpu")

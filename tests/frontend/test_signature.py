@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mltriton.errors import SignatureError
-from mltriton.frontend.signature import SCALARS, Argument, Constant, parse_entry, parse_signature
+from mltriton.frontend.signature import SCALARS, Argument, Constant, of_parameters, parse_entry, parse_signature
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,26 @@ def test_a_string_goes_by_position_and_keeps_brackets_and_quotes_together() -> N
 def test_a_dict_goes_by_name_in_the_kernels_order_and_may_leave_out_parameters() -> None:
     entries = parse_signature({"n": "i32", "x": "*i8"}, ["x", "n", "BLOCK"])
     assert list(entries.items()) == [("x", Argument("i8", is_pointer=True)), ("n", Argument("i32"))]
+
+
+@pytest.mark.parametrize("text", ["(*fp32:16, i32,1)", "( *fp32:16 , i32, 1, )"])
+def test_a_tuple_is_its_parts(text: str) -> None:
+    parts = {"t.0": Argument("fp32", is_pointer=True, divisibility=16), "t.1": Argument("i32"), "t.2": Constant(1)}
+    assert parse_signature({"t": text}, ["t"]) == parts
+    assert parse_signature(f"i1, {text}, 3", ["x", "t", "y"]) == {"x": Argument("i1"), **parts, "y": Constant(3)}
+    assert of_parameters(parts) == {"t": "(*fp32:16, i32, 1)"}
+
+
+def test_a_tuple_of_a_tuple_and_a_descriptor() -> None:
+    entries = parse_signature("((i32, i64), tensordesc<fp16[4,8]>)", ["t"])
+    assert list(entries) == ["t.0.0", "t.0.1", "t.1"]
+    assert entries["t.1"] == Argument("fp16", block=(4, 8))
+
+
+@pytest.mark.parametrize("text", ["(i32, fp33)", "(i32,, i32)", "(i32", "(i32))"])
+def test_bad_tuples(text: str) -> None:
+    with pytest.raises(SignatureError):
+        parse_signature({"t": text}, ["t"])
 
 
 def test_no_parameters() -> None:

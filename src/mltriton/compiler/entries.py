@@ -11,7 +11,7 @@ from typing import Any
 
 from mltriton.errors import ConstexprError, SignatureError
 from mltriton.frontend.function import LanguageFunction
-from mltriton.frontend.signature import Argument, Constant, Entry, parse_signature, with_parts
+from mltriton.frontend.signature import Constant, Entry, of_parameter, of_parameters, parse_signature, with_parts
 from mltriton.language.constants import unwrap
 
 
@@ -36,18 +36,18 @@ def entries_of(
     for name in constexprs:
         if name not in parameters:
             raise SignatureError(f"{fn.__name__} has no parameter {name!r}", expected=fn.signature_text)
-    found = _parsed(fn, signature, constexprs)
+    found = with_parts(_parsed(fn, signature, constexprs))
     entries: dict[str, Entry] = {}
     for name, parameter in parameters.items():
         if name in constexprs:
             entries[name] = Constant(unwrap(constexprs[name]))
-        elif name in found:
-            entries[name] = _fitting(fn, name, found[name])
+        elif parts := of_parameter(name, found):
+            entries |= _fitting(fn, name, parts)
         elif parameter.default is not parameter.empty:
             entries[name] = Constant(unwrap(parameter.default))
         else:
             raise SignatureError(f"the signature says nothing of the parameter {name} of {fn.__name__}")
-    return with_parts(entries)
+    return entries
 
 
 def _parsed(
@@ -64,9 +64,9 @@ def _parsed(
     return parse_signature(signature, parameters)
 
 
-def _fitting(fn: LanguageFunction, name: str, entry: Entry) -> Entry:
-    if name in fn.constexpr_names and isinstance(entry, Argument):
-        raise ConstexprError(
-            f"the parameter {name} of {fn.__name__} is a tl.constexpr and needs a value", found=f"the type {entry}"
-        )
-    return entry
+def _fitting(fn: LanguageFunction, name: str, parts: dict[str, Entry]) -> dict[str, Entry]:
+    if name in fn.constexpr_names and not isinstance(parts.get(name), Constant):
+        found, hint = of_parameters(parts)[name], None if name in parts else "Give a tuple in `constexprs`."
+        message = f"the parameter {name} of {fn.__name__} is a tl.constexpr and needs a value"
+        raise ConstexprError(message, found=f"the type {found}", hint=hint)
+    return parts

@@ -26,6 +26,8 @@ _ALIASES = {"f16": "fp16", "f32": "fp32", "f64": "fp64", "B": "i1"}
 SCALARS: Mapping[str, str] = {name: name for name in _INTEGERS + _FLOATS} | _ALIASES
 
 _TYPE = re.compile(r"(?P<pointer>\*(?P<const>k)?)?(?P<scalar>\w+)$")
+_TUPLE = r"\((?:[^()]|\([^()]*\))*\)"
+_ENTRIES = re.compile(rf"""(?:^|,)((?:<[^>]*>|\[[^\]]*\]|{_TUPLE}|'[^']*'|"[^"]*"|[^,])*)""")
 _DESCRIPTOR = re.compile(r"tensordesc<\s*(?P<scalar>\w+)\s*\[(?P<sizes>[^\]]*)\]\s*>$")
 
 
@@ -65,7 +67,8 @@ Entry = Argument | Constant
 
 
 def parse_signature(signature: str | Mapping[str, str], parameters: Sequence[str]) -> dict[str, Entry]:
-    """Return what is known of every parameter, in the order of `parameters`.
+    """Return what is known of every parameter, in the order of `parameters`: of a tuple, `(i32, 1)`, of each of its
+    parts, which `runtime/parts.py` names.
 
     A dict may leave out parameters (the caller gives their constexpr values another way); a string may not.
     Raises SignatureError for an entry that cannot be read, for too many or too few of them and for unknown names.
@@ -78,7 +81,17 @@ def parse_signature(signature: str | Mapping[str, str], parameters: Sequence[str
             f"the kernel has no parameter {unknown[0]!r}",
             hint=did_you_mean(unknown[0], parameters) or f"Its parameters are {', '.join(parameters)}.",
         )
-    return {name: _entry_of(name, signature[name]) for name in parameters if name in signature}
+    entries: dict[str, Entry] = {}
+    for name in parameters:
+        if name in signature:
+            text, location = signature[name], SourceLocation(f"<signature of {name}>", 1, 0)
+            entries |= _entries_at(name, text, location, text)
+    return entries
+
+
+def of_parameter(name: str, entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    """The entries of a parameter, or of its parts."""
+    return {part: entry for part, entry in entries.items() if part.partition(".")[0] == name}
 
 
 def with_parts(entries: Mapping[str, Entry]) -> dict[str, Entry]:
@@ -133,25 +146,30 @@ def _parse_text(signature: str, parameters: Sequence[str]) -> dict[str, Entry]:
         )
     entries: dict[str, Entry] = {}
     for parameter, (column, text) in zip(parameters, pieces, strict=True):
-        try:
-            entries[parameter] = parse_entry(text)
-        except SignatureError as error:
-            raise error.at(SourceLocation("<signature>", 1, column), signature) from None
+        entries |= _entries_at(parameter, text, SourceLocation("<signature>", 1, column), signature)
     return entries
 
 
-def _entry_of(name: str, text: str) -> Entry:
+def _entries_at(name: str, text: str, location: SourceLocation, whole: str) -> dict[str, Entry]:
     try:
-        return parse_entry(text.strip())
+        return dict(_entries_of(name, text.strip()))
     except SignatureError as error:
-        raise error.at(SourceLocation(f"<signature of {name}>", 1, 0), text) from None
+        raise error.at(location, whole) from None
+
+
+def _entries_of(name: str, text: str) -> Iterator[tuple[str, Entry]]:
+    if text.startswith("(") and text.endswith(")"):
+        for number, (_, part) in enumerate(_split(text[1:-1].strip().removesuffix(","))):
+            yield from _entries_of(f"{name}.{number}", part)
+    else:
+        yield name, parse_entry(text)
 
 
 def _split(signature: str) -> Iterator[tuple[int, str]]:
     """Yield column and text of every entry; commas in brackets and quotes do not separate."""
     if not signature.strip():
         return
-    for match in re.finditer(r"(?:^|,)((?:<[^>]*>|\[[^\]]*\]|'[^']*'|\"[^\"]*\"|[^,])*)", signature):
+    for match in _ENTRIES.finditer(signature):
         text = match.group(1)
         yield match.start(1) + len(text) - len(text.lstrip()), text.strip()
 

@@ -18,7 +18,7 @@ from mltriton.dialects import tt
 from mltriton.errors import OptionError, SignatureError, TritonError
 from mltriton.executor import run
 from mltriton.executor.faults import OutOfBounds
-from mltriton.frontend.signature import Argument, Constant, Entry, parse_signature, with_parts
+from mltriton.frontend.signature import Argument, Constant, Entry, of_parameter, parse_signature, with_parts
 from mltriton.ir.types import PointerType, Type
 from mltriton.runtime.parameters import parameters_of as arguments_of
 from mltriton.runtime.parts import Part, entry_of, parts_of
@@ -110,7 +110,7 @@ def entries_of(
         found = {part.name: _entry(part) for part in _parts(fn, values)}
     entries: dict[str, Entry] = {}
     for name, parameter in parameters.items():
-        parts = {part: entry for part, entry in found.items() if part.partition(".")[0] == name}
+        parts = of_parameter(name, found)
         if not parts and parameter.default is parameter.empty:
             hint = f"Add --arg {name}=..."
             raise SignatureError(f"there is no value for the parameter {name} of {fn.__name__}", hint=hint)
