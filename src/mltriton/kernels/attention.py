@@ -93,11 +93,21 @@ def attend(
 
 
 @triton.jit
+def head_of(ptr, strides, batch, head):
+    """Where the matrix of a head begins in an array [batch, heads, rows, dim]."""
+    return ptr + batch * strides[0] + head * strides[1]
+
+
+@triton.jit
+def block_at(base, sizes, strides, row, ROWS: tl.constexpr, BD: tl.constexpr):
+    """A pointer to `ROWS` rows from `row` on of a matrix."""
+    return tl.make_block_ptr(base, sizes, strides, (row, 0), (ROWS, BD), (1, 0))
+
+
+@triton.jit
 def attend_queries(
     block, sequence, q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
-    stride_qb, stride_qh, stride_qs, stride_qd, stride_kb, stride_kh, stride_ks, stride_kd,
-    stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
-    n_heads, heads_per_kv, n_queries, n_keys, dim,
+    q_strides, k_strides, v_strides, o_strides, n_heads, heads_per_kv, n_queries, n_keys, dim,
     CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
     PART: tl.constexpr, WINDOW: tl.constexpr, warp=0, ROWS=0,
 ):  # fmt: skip
@@ -109,18 +119,15 @@ def attend_queries(
     batch = (sequence // n_heads).to(tl.int64)
     head = (sequence % n_heads).to(tl.int64)
     kv_head = head // heads_per_kv
-    q_base = q_ptr + batch * stride_qb + head * stride_qh
-    k_base = k_ptr + batch * stride_kb + kv_head * stride_kh
-    v_base = v_ptr + batch * stride_vb + kv_head * stride_vh
-    o_base = o_ptr + batch * stride_ob + head * stride_oh
     depth: tl.constexpr = PART if PART > 0 else BD
     taken: tl.constexpr = ROWS if ROWS > 0 else BM
     top = block * BM + warp * ROWS if ROWS > 0 else block * BM
-    q_block = tl.make_block_ptr(q_base, (n_queries, dim), (stride_qs, stride_qd), (top, 0), (taken, depth), (1, 0))
+    q_block = block_at(head_of(q_ptr, q_strides, batch, head), (n_queries, dim), q_strides[2:], top, taken, depth)
     start = tl.maximum(0, block * BM - WINDOW + 1) // BN * BN if WINDOW > 0 else 0
-    k_block = tl.make_block_ptr(k_base, (dim, n_keys), (stride_kd, stride_ks), (0, start), (depth, BN), (0, 1))
-    v_block = tl.make_block_ptr(v_base, (n_keys, dim), (stride_vs, stride_vd), (start, 0), (BN, BD), (1, 0))
-    o_block = tl.make_block_ptr(o_base, (n_queries, dim), (stride_os, stride_od), (top, 0), (taken, BD), (1, 0))
+    k_base = head_of(k_ptr, k_strides, batch, kv_head)
+    k_block = tl.make_block_ptr(k_base, (dim, n_keys), (k_strides[3], k_strides[2]), (0, start), (depth, BN), (0, 1))
+    v_block = block_at(head_of(v_ptr, v_strides, batch, kv_head), (n_keys, dim), v_strides[2:], start, BN, BD)
+    o_block = block_at(head_of(o_ptr, o_strides, batch, head), (n_queries, dim), o_strides[2:], top, taken, BD)
 
     rows = top + tl.arange(0, taken)
     scale = (-sm_scale if NEGATIVE else sm_scale) * LOG2_E
@@ -158,9 +165,7 @@ def attend_queries(
 @triton.jit
 def attention_kernel(
     q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
-    stride_qb, stride_qh, stride_qs, stride_qd, stride_kb, stride_kh, stride_ks, stride_kd,
-    stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
-    n_heads, heads_per_kv, n_queries, n_keys, dim,
+    q_strides, k_strides, v_strides, o_strides, n_heads, heads_per_kv, n_queries, n_keys, dim,
     CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
     PART: tl.constexpr, WINDOW: tl.constexpr,
 ):  # fmt: skip
@@ -170,9 +175,8 @@ def attention_kernel(
         block = tl.num_programs(0) - 1 - block  # the longest first, so that the last to finish are short
     attend_queries(
         block, tl.program_id(1), q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
-        stride_qb, stride_qh, stride_qs, stride_qd, stride_kb, stride_kh, stride_ks, stride_kd,
-        stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
-        n_heads, heads_per_kv, n_queries, n_keys, dim, CAUSAL, NEGATIVE, BM, BN, BD, PART, WINDOW,
+        q_strides, k_strides, v_strides, o_strides, n_heads, heads_per_kv, n_queries, n_keys, dim,
+        CAUSAL, NEGATIVE, BM, BN, BD, PART, WINDOW,
     )  # fmt: skip
 
 
@@ -301,7 +305,7 @@ def attention_launch(
     scale = scale_of(dim, sm_scale) or LEAST_SCALE
     arguments = (
         q, k, v, o, lse, scale,
-        *strides_of(q), *strides_of(k), *strides_of(v), *strides_of(o),
+        strides_of(q), strides_of(k), strides_of(v), strides_of(o),
         heads, heads // k.shape[1], n_queries, n_keys, dim,
     )  # fmt: skip
     constants = constants_of(blocks, dim, causal, scale, window_of(window, k))

@@ -28,7 +28,16 @@ from mltriton.kernels.arrays import (
     require_no_gradient,
     strides_of,
 )
-from mltriton.kernels.attention import LOG2_E, check_results, check_shapes, check_window, scale_of, window_of
+from mltriton.kernels.attention import (
+    LOG2_E,
+    block_at,
+    check_results,
+    check_shapes,
+    check_window,
+    head_of,
+    scale_of,
+    window_of,
+)
 from mltriton.kernels.attention_backward_sizes import BackwardBlocks, choose_backward_blocks, choose_warp_blocks
 from mltriton.kernels.attention_blocks import block_dim
 from mltriton.kernels.calls import again, key_of, remember
@@ -37,9 +46,8 @@ from mltriton.kernels.launch import Launch, family_of_warps, stages_on, target_o
 
 @triton.jit
 def prepare_backward_kernel(
-    do_ptr, o_ptr, delta_ptr, dq_ptr,
-    stride_gb, stride_gh, stride_gs, stride_gd, stride_ob, stride_oh, stride_os, stride_od,
-    n_heads, n_queries, dim, dq_size, N_SPLITS: tl.constexpr, BM: tl.constexpr, BD: tl.constexpr,
+    do_ptr, o_ptr, delta_ptr, dq_ptr, do_strides, o_strides, n_heads, n_queries, dim, dq_size,
+    N_SPLITS: tl.constexpr, BM: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
     """delta = sum(do * o) and dq = 0 in all splits, for BM queries of one head; program ids (block of queries, batch *
     heads).
@@ -47,18 +55,17 @@ def prepare_backward_kernel(
     block = tl.program_id(0)
     sequence = tl.program_id(1).to(tl.int64)
     batch, head = sequence // n_heads, sequence % n_heads
-    do_base = do_ptr + batch * stride_gb + head * stride_gh
-    o_base = o_ptr + batch * stride_ob + head * stride_oh
-    do_block = tl.make_block_ptr(do_base, (n_queries, dim), (stride_gs, stride_gd), (block * BM, 0), (BM, BD), (1, 0))
-    o_block = tl.make_block_ptr(o_base, (n_queries, dim), (stride_os, stride_od), (block * BM, 0), (BM, BD), (1, 0))
+    row = block * BM
+    do_block = block_at(head_of(do_ptr, do_strides, batch, head), (n_queries, dim), do_strides[2:], row, BM, BD)
+    o_block = block_at(head_of(o_ptr, o_strides, batch, head), (n_queries, dim), o_strides[2:], row, BM, BD)
     do = tl.load(do_block, boundary_check=(0, 1), padding_option="zero").to(tl.float32)
     o = tl.load(o_block, boundary_check=(0, 1), padding_option="zero").to(tl.float32)
-    rows = block * BM + tl.arange(0, BM)
+    rows = row + tl.arange(0, BM)
     tl.store(delta_ptr + sequence * n_queries + rows, tl.sum(do * o, 1), mask=rows < n_queries)
 
     dq_base = dq_ptr + sequence * n_queries * dim
     for _ in range(N_SPLITS):
-        dq_block = tl.make_block_ptr(dq_base, (n_queries, dim), (dim, 1), (block * BM, 0), (BM, BD), (1, 0))
+        dq_block = block_at(dq_base, (n_queries, dim), (dim, 1), row, BM, BD)
         tl.store(dq_block, tl.zeros([BM, BD], tl.float32), boundary_check=(0, 1))
         dq_base += dq_size
 
@@ -166,9 +173,7 @@ def by_keys(
 @triton.jit
 def attention_backward_kernel(
     do_ptr, q_ptr, k_ptr, v_ptr, lse_ptr, delta_ptr, dq_ptr, dk_ptr, dv_ptr, sm_scale,
-    stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
-    stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
-    n_kv_heads, heads_per_kv, n_queries, n_keys, dim, dq_size,
+    do_strides, q_strides, k_strides, v_strides, n_kv_heads, heads_per_kv, n_queries, n_keys, dim, dq_size,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
     BY_KEYS: tl.constexpr, PART: tl.constexpr,
 ):  # fmt: skip
@@ -178,14 +183,14 @@ def attention_backward_kernel(
     splits = tl.num_programs(0)
     sequence = tl.program_id(1).to(tl.int64)
     batch, kv_head = sequence // n_kv_heads, sequence % n_kv_heads
-    k_base = k_ptr + batch * stride_kb + kv_head * stride_kh
-    v_base = v_ptr + batch * stride_vb + kv_head * stride_vh
+    k_base = head_of(k_ptr, k_strides, batch, kv_head)
+    v_base = head_of(v_ptr, v_strides, batch, kv_head)
     dk_base = dk_ptr + sequence * n_keys * dim
     dv_base = dv_ptr + sequence * n_keys * dim
     dq_split = dq_ptr + tl.program_id(0).to(tl.int64) * dq_size
     for key in tl.range(tl.program_id(0) * BN, n_keys, splits * BN):
-        k_block = tl.make_block_ptr(k_base, (n_keys, dim), (stride_ks, stride_kd), (key, 0), (BN, BD), (1, 0))
-        v_block = tl.make_block_ptr(v_base, (n_keys, dim), (stride_vs, stride_vd), (key, 0), (BN, BD), (1, 0))
+        k_block = block_at(k_base, (n_keys, dim), k_strides[2:], key, BN, BD)
+        v_block = block_at(v_base, (n_keys, dim), v_strides[2:], key, BN, BD)
         k = tl.load(k_block, boundary_check=(0, 1), padding_option="zero")
         v = tl.load(v_block, boundary_check=(0, 1), padding_option="zero")
         k_t, v_t = tl.trans(k), tl.trans(v)
@@ -210,23 +215,20 @@ def attention_backward_kernel(
         for member in range(heads_per_kv):
             head = kv_head * heads_per_kv + member
             row = (batch * n_kv_heads * heads_per_kv + head) * n_queries
-            q_base = q_ptr + batch * stride_qb + head * stride_qh
-            do_base = do_ptr + batch * stride_gb + head * stride_gh
+            q_base = head_of(q_ptr, q_strides, batch, head)
+            do_base = head_of(do_ptr, do_strides, batch, head)
             dq_base = dq_split + row * dim
-            q_block = tl.make_block_ptr(q_base, (n_queries, dim), (stride_qs, stride_qd), (start, 0), (BM, BD), (1, 0))
-            do_block = tl.make_block_ptr(
-                do_base, (n_queries, dim), (stride_gs, stride_gd), (start, 0), (BM, BD), (1, 0)
-            )
-            dq_block = tl.make_block_ptr(dq_base, (n_queries, dim), (dim, 1), (start, 0), (BM, BD), (1, 0))
+            q_block = block_at(q_base, (n_queries, dim), q_strides[2:], start, BM, BD)
+            do_block = block_at(do_base, (n_queries, dim), do_strides[2:], start, BM, BD)
+            dq_block = block_at(dq_base, (n_queries, dim), (dim, 1), start, BM, BD)
             # A pointer of its own: other warps load other parts of the keys through it.
-            k_all = tl.make_block_ptr(k_base, (n_keys, dim), (stride_ks, stride_kd), (0, 0), (BN, BD), (1, 0))
-            k_all = tl.advance(k_all, (key, 0))
+            k_all = tl.advance(block_at(k_base, (n_keys, dim), k_strides[2:], 0, BN, BD), (key, 0))
             turned, at = (dim, n_queries), (0, 0)
             depth: tl.constexpr = PART if PART > 0 else BD
-            q_turned = tl.make_block_ptr(q_base, turned, (stride_qd, stride_qs), at, (depth, BM), (0, 1))
-            do_turned = tl.make_block_ptr(do_base, turned, (stride_gd, stride_gs), at, (depth, BM), (0, 1))
-            k_rows = tl.make_block_ptr(k_base, (n_keys, dim), (stride_ks, stride_kd), (key, 0), (BN, depth), (1, 0))
-            v_rows = tl.make_block_ptr(v_base, (n_keys, dim), (stride_vs, stride_vd), (key, 0), (BN, depth), (1, 0))
+            q_turned = tl.make_block_ptr(q_base, turned, (q_strides[3], q_strides[2]), at, (depth, BM), (0, 1))
+            do_turned = tl.make_block_ptr(do_base, turned, (do_strides[3], do_strides[2]), at, (depth, BM), (0, 1))
+            k_rows = block_at(k_base, (n_keys, dim), k_strides[2:], key, BN, depth)
+            v_rows = block_at(v_base, (n_keys, dim), v_strides[2:], key, BN, depth)
             dk, dv, q_block, do_block, dq_block = differentiate(
                 dk, dv, k, v, k_t, v_t, k_rows, v_rows, k_all, q_block, do_block, dq_block, q_turned, do_turned,
                 lse_ptr + row, delta_ptr + row, keys, start, masked, n_queries, n_keys, dim, sm_scale,
@@ -243,8 +245,8 @@ def attention_backward_kernel(
                     lse_ptr + row, delta_ptr + row, keys, far, end, n_queries, n_keys, dim, sm_scale,
                     CAUSAL, WINDOW, True, BM, BY_KEYS, PART,
                 )  # fmt: skip
-        dk_block = tl.make_block_ptr(dk_base, (n_keys, dim), (dim, 1), (key, 0), (BN, BD), (1, 0))
-        dv_block = tl.make_block_ptr(dv_base, (n_keys, dim), (dim, 1), (key, 0), (BN, BD), (1, 0))
+        dk_block = block_at(dk_base, (n_keys, dim), (dim, 1), key, BN, BD)
+        dv_block = block_at(dv_base, (n_keys, dim), (dim, 1), key, BN, BD)
         tl.store(dk_block, dk.to(dk_ptr.dtype.element_ty), boundary_check=(0, 1))
         tl.store(dv_block, dv.to(dv_ptr.dtype.element_ty), boundary_check=(0, 1))
 
@@ -354,7 +356,7 @@ def backward_launches(
     prepare = Launch(
         prepare_backward_kernel,
         (triton.cdiv(n_queries, blocks.queries), batch * heads),
-        (do, o, delta, parts, *strides_of(do), *strides_of(o), heads, n_queries, dim, size),
+        (do, o, delta, parts, strides_of(do), strides_of(o), heads, n_queries, dim, size),
         {"N_SPLITS": blocks.splits, **shape},
     )
     main = Launch(
@@ -362,7 +364,7 @@ def backward_launches(
         (blocks.splits, batch * kv_heads),
         (
             do, q, k, v, lse, delta, parts, dk, dv, scale_of(dim, sm_scale),
-            *strides_of(do), *strides_of(q), *strides_of(k), *strides_of(v),
+            strides_of(do), strides_of(q), strides_of(k), strides_of(v),
             kv_heads, heads // kv_heads, n_queries, n_keys, dim, size,
         ),
         {

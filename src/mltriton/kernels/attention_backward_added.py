@@ -17,8 +17,8 @@ import numpy as np
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.arrays import Array, empty, strides_of
-from mltriton.kernels.attention import LOG2_E, scale_of
-from mltriton.kernels.attention_backward_blocks import Step, beside, block_at, sum_over_queries
+from mltriton.kernels.attention import LOG2_E, block_at, head_of, scale_of
+from mltriton.kernels.attention_backward_blocks import Step, beside, gradients_of_keys
 from mltriton.kernels.attention_blocks import block_dim
 from mltriton.kernels.launch import Launch
 
@@ -28,9 +28,8 @@ DIM = 128  # as many rows of the sums' blocks as 8 warps have
 
 @triton.jit
 def prepare_added_kernel(
-    do_ptr, o_ptr, lse_ptr, lse2_ptr, delta_ptr, sums_ptr,
-    stride_gb, stride_gh, stride_gs, stride_gd, stride_ob, stride_oh, stride_os, stride_od,
-    n_heads, n_queries, dim, padded, BM: tl.constexpr, BD: tl.constexpr,
+    do_ptr, o_ptr, lse_ptr, lse2_ptr, delta_ptr, sums_ptr, do_strides, o_strides, n_heads, n_queries, dim, padded,
+    BM: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
     """delta = sum(do * o), lse2 = lse in powers of two, and sums = 0, for BM queries of one head, of which each has
     `padded`; program ids (block of queries, batch * heads).
@@ -38,9 +37,8 @@ def prepare_added_kernel(
     row = tl.program_id(0) * BM
     sequence = tl.program_id(1).to(tl.int64)
     batch, head = sequence // n_heads, sequence % n_heads
-    do_base, o_base = do_ptr + batch * stride_gb + head * stride_gh, o_ptr + batch * stride_ob + head * stride_oh
-    do_block = block_at(do_base, (n_queries, dim), (stride_gs, stride_gd), row, BM, BD)
-    o_block = block_at(o_base, (n_queries, dim), (stride_os, stride_od), row, BM, BD)
+    do_block = block_at(head_of(do_ptr, do_strides, batch, head), (n_queries, dim), do_strides[2:], row, BM, BD)
+    o_block = block_at(head_of(o_ptr, o_strides, batch, head), (n_queries, dim), o_strides[2:], row, BM, BD)
     do = tl.load(do_block, boundary_check=(0, 1), padding_option="zero").to(tl.float32)
     o = tl.load(o_block, boundary_check=(0, 1), padding_option="zero").to(tl.float32)
     rows = row + tl.arange(0, BM)
@@ -53,40 +51,18 @@ def prepare_added_kernel(
 @triton.jit
 def attention_backward_added_kernel(
     do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, sums_ptr, dk_ptr, dv_ptr, sm_scale,
-    stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
-    stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
+    do_strides, q_strides, k_strides, v_strides,
     n_sequences, n_kv_heads, heads_per_kv, n_queries, n_keys, dim, padded,
     BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
     """dk and dv, contiguous, of BN keys of one head of keys, where BN divides n_keys, and what they add to dq; program
     ids (block of keys, batch * kv_heads).
     """
-    key = tl.program_id(0) * BN
-    kv_sequence = tl.program_id(1).to(tl.int64)
-    batch, kv_head = kv_sequence // n_kv_heads, kv_sequence % n_kv_heads
-    k_base, v_base = k_ptr + batch * stride_kb + kv_head * stride_kh, v_ptr + batch * stride_vb + kv_head * stride_vh
-    k_block = block_at(k_base, (n_keys, dim), (stride_ks, stride_kd), key, BN, BD)
-    v_block = block_at(v_base, (n_keys, dim), (stride_vs, stride_vd), key, BN, BD)
-    k = tl.load(k_block, boundary_check=(0, 1), padding_option="zero")
-    v = tl.load(v_block, boundary_check=(0, 1), padding_option="zero")
-    lse2 = tl.make_tensor_descriptor(lse2_ptr, [n_sequences, padded], [padded, 1], [1, BM])
-    delta = tl.make_tensor_descriptor(delta_ptr, [n_sequences, padded], [padded, 1], [1, BM])
-    dk = tl.zeros([BN, BD], tl.float32)
-    dv = tl.zeros([BN, BD], tl.float32)
-    for member in range(heads_per_kv):
-        head = kv_head * heads_per_kv + member
-        sequence = batch * n_kv_heads * heads_per_kv + head
-        q_base, do_base = q_ptr + batch * stride_qb + head * stride_qh, do_ptr + batch * stride_gb + head * stride_gh
-        q_block = block_at(q_base, (n_queries, dim), (stride_qs, stride_qd), 0, BM, BD)
-        do_block = block_at(do_base, (n_queries, dim), (stride_gs, stride_gd), 0, BM, BD)
-        dk, dv, q_block, do_block = sum_over_queries(
-            dk, dv, k, v, q_block, do_block, lse2, delta, sequence.to(tl.int32), None, 0, n_queries, sm_scale * LOG2_E,
-            0, False, BM, sums_ptr + sequence * padded * BD,
-        )  # fmt: skip
-    dk_block = block_at(dk_ptr + kv_sequence * n_keys * dim, (n_keys, dim), (dim, 1), key, BN, BD)
-    dv_block = block_at(dv_ptr + kv_sequence * n_keys * dim, (n_keys, dim), (dim, 1), key, BN, BD)
-    tl.store(dk_block, (dk * sm_scale).to(dk_ptr.dtype.element_ty), boundary_check=(0, 1))
-    tl.store(dv_block, dv.to(dv_ptr.dtype.element_ty), boundary_check=(0, 1))
+    gradients_of_keys(
+        tl.program_id(0), tl.program_id(1), do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, dk_ptr, dv_ptr, sm_scale,
+        do_strides, q_strides, k_strides, v_strides,
+        n_sequences, n_kv_heads, heads_per_kv, n_queries, n_keys, dim, padded, False, 0, BM, BN, BD, sums_ptr,
+    )  # fmt: skip
 
 
 @triton.jit
@@ -122,10 +98,10 @@ def added_launches(
     prepare = Launch(
         prepare_added_kernel,
         (padded // block, sequences),
-        (do, o, lse, lse2, delta, sums, *strides_of(do), *strides_of(o), heads, n_queries, dim, padded),
+        (do, o, lse, lse2, delta, sums, strides_of(do), strides_of(o), heads, n_queries, dim, padded),
         sizes,
     )
-    strides = (*strides_of(do), *strides_of(q), *strides_of(k), *strides_of(v))
+    strides = [strides_of(x) for x in (do, q, k, v)]
     main = Launch(
         attention_backward_added_kernel,
         (triton.cdiv(n_keys, step.keys), batch * kv_heads),

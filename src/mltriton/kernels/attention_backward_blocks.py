@@ -18,18 +18,11 @@ import numpy as np
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.arrays import Array, empty, item_size, strides_of
-from mltriton.kernels.attention import LOG2_E, scale_of
+from mltriton.kernels.attention import LOG2_E, block_at, head_of, scale_of
 from mltriton.kernels.attention_backward import sees
 from mltriton.kernels.attention_blocks import block_dim
 from mltriton.kernels.launch import Launch
 from mltriton.targets.registry import spec
-
-
-@triton.jit
-def block_at(base, sizes, strides, row, ROWS: tl.constexpr, BD: tl.constexpr):
-    """A pointer to `ROWS` rows from `row` on of a matrix."""
-    return tl.make_block_ptr(base, sizes, strides, (row, 0), (ROWS, BD), (1, 0))
-
 
 # Queries of a block of sums of dq that lie beside each other in memory, for all dimensions, before the next: four lanes
 # hold so many of a product's result, of a dimension each, and a warp adds to 256 bytes at a time.
@@ -82,21 +75,18 @@ def sum_over_queries(
 def gradients_of_keys(
     block, kv_sequence,
     do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, dk_ptr, dv_ptr, sm_scale,
-    stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
-    stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
+    do_strides, q_strides, k_strides, v_strides,
     n_sequences, n_kv_heads, heads_per_kv, n_queries, n_keys, dim, padded,
-    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, sums_ptr=None,
 ):  # fmt: skip
     """dk and dv, contiguous, of a block of BN keys of one of batch * kv_heads sequences. lse2 and delta have `padded`
-    queries for each of n_sequences heads.
+    queries for each of n_sequences heads. What the keys add to dq is added at `sums_ptr`, if there is one, in memory.
     """
     key = block * BN
     kv_sequence = kv_sequence.to(tl.int64)
     batch, kv_head = kv_sequence // n_kv_heads, kv_sequence % n_kv_heads
-    k_base = k_ptr + batch * stride_kb + kv_head * stride_kh
-    v_base = v_ptr + batch * stride_vb + kv_head * stride_vh
-    k_block = block_at(k_base, (n_keys, dim), (stride_ks, stride_kd), key, BN, BD)
-    v_block = block_at(v_base, (n_keys, dim), (stride_vs, stride_vd), key, BN, BD)
+    k_block = block_at(head_of(k_ptr, k_strides, batch, kv_head), (n_keys, dim), k_strides[2:], key, BN, BD)
+    v_block = block_at(head_of(v_ptr, v_strides, batch, kv_head), (n_keys, dim), v_strides[2:], key, BN, BD)
     k = tl.load(k_block, boundary_check=(0, 1), padding_option="zero")
     v = tl.load(v_block, boundary_check=(0, 1), padding_option="zero")
     lse2 = tl.make_tensor_descriptor(lse2_ptr, [n_sequences, padded], [padded, 1], [1, BM])
@@ -117,24 +107,24 @@ def gradients_of_keys(
         far = tl.minimum(end, tl.maximum(masked, (key + WINDOW) // BM * BM))
     for member in range(heads_per_kv):
         head = kv_head * heads_per_kv + member
-        sequence = (batch * n_kv_heads * heads_per_kv + head).to(tl.int32)
-        q_base = q_ptr + batch * stride_qb + head * stride_qh
-        do_base = do_ptr + batch * stride_gb + head * stride_gh
-        q_block = block_at(q_base, (n_queries, dim), (stride_qs, stride_qd), start, BM, BD)
-        do_block = block_at(do_base, (n_queries, dim), (stride_gs, stride_gd), start, BM, BD)
+        sequence = batch * n_kv_heads * heads_per_kv + head
+        row = sequence.to(tl.int32)
+        q_block = block_at(head_of(q_ptr, q_strides, batch, head), (n_queries, dim), q_strides[2:], start, BM, BD)
+        do_block = block_at(head_of(do_ptr, do_strides, batch, head), (n_queries, dim), do_strides[2:], start, BM, BD)
+        sums = None if sums_ptr is None else sums_ptr + sequence * padded * BD
         if CAUSAL:
             dk, dv, q_block, do_block = sum_over_queries(
-                dk, dv, k, v, q_block, do_block, lse2, delta, sequence, keys, start, masked, sm_scale * LOG2_E,
-                WINDOW, True, BM,
+                dk, dv, k, v, q_block, do_block, lse2, delta, row, keys, start, masked, sm_scale * LOG2_E,
+                WINDOW, True, BM, sums,
             )  # fmt: skip
         dk, dv, q_block, do_block = sum_over_queries(
-            dk, dv, k, v, q_block, do_block, lse2, delta, sequence, keys, masked, far, sm_scale * LOG2_E,
-            WINDOW, False, BM,
+            dk, dv, k, v, q_block, do_block, lse2, delta, row, keys, masked, far, sm_scale * LOG2_E,
+            WINDOW, False, BM, sums,
         )  # fmt: skip
         if WINDOW > 0:
             dk, dv, q_block, do_block = sum_over_queries(
-                dk, dv, k, v, q_block, do_block, lse2, delta, sequence, keys, far, end, sm_scale * LOG2_E,
-                WINDOW, True, BM,
+                dk, dv, k, v, q_block, do_block, lse2, delta, row, keys, far, end, sm_scale * LOG2_E,
+                WINDOW, True, BM, sums,
             )  # fmt: skip
     dk_base, dv_base = dk_ptr + kv_sequence * n_keys * dim, dv_ptr + kv_sequence * n_keys * dim
     dk_block = block_at(dk_base, (n_keys, dim), (dim, 1), key, BN, BD)
@@ -146,8 +136,7 @@ def gradients_of_keys(
 @triton.jit
 def attention_backward_keys_kernel(
     do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, dk_ptr, dv_ptr, sm_scale,
-    stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
-    stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
+    do_strides, q_strides, k_strides, v_strides,
     n_sequences, n_kv_heads, heads_per_kv, n_queries, n_keys, dim, padded,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
@@ -155,8 +144,7 @@ def attention_backward_keys_kernel(
     gradients_of_keys(
         tl.program_id(0), tl.program_id(1),
         do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, dk_ptr, dv_ptr, sm_scale,
-        stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
-        stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
+        do_strides, q_strides, k_strides, v_strides,
         n_sequences, n_kv_heads, heads_per_kv, n_queries, n_keys, dim, padded,
         CAUSAL, WINDOW, BM, BN, BD,
     )  # fmt: skip
@@ -188,9 +176,8 @@ def sum_over_keys(
 def gradients_of_queries(
     block, sequence,
     do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, o_ptr, lse_ptr, dq_ptr, sm_scale,
-    stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
-    stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
-    stride_ob, stride_oh, stride_os, stride_od, n_heads, heads_per_kv, n_queries, n_keys, dim, padded,
+    do_strides, q_strides, k_strides, v_strides, o_strides,
+    n_heads, heads_per_kv, n_queries, n_keys, dim, padded,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
     """dq, contiguous, of a block of BM queries of one of batch * heads sequences, their delta, and lse2, which is lse
@@ -200,17 +187,12 @@ def gradients_of_queries(
     batch, head = sequence // n_heads, sequence % n_heads
     kv_head = head // heads_per_kv
     row = block * BM
-    q_base = q_ptr + batch * stride_qb + head * stride_qh
-    do_base = do_ptr + batch * stride_gb + head * stride_gh
-    o_base = o_ptr + batch * stride_ob + head * stride_oh
-    k_base = k_ptr + batch * stride_kb + kv_head * stride_kh
-    v_base = v_ptr + batch * stride_vb + kv_head * stride_vh
-    q_block = block_at(q_base, (n_queries, dim), (stride_qs, stride_qd), row, BM, BD)
-    do_block = block_at(do_base, (n_queries, dim), (stride_gs, stride_gd), row, BM, BD)
+    q_block = block_at(head_of(q_ptr, q_strides, batch, head), (n_queries, dim), q_strides[2:], row, BM, BD)
+    do_block = block_at(head_of(do_ptr, do_strides, batch, head), (n_queries, dim), do_strides[2:], row, BM, BD)
     start = tl.maximum(0, row - WINDOW + 1) // BN * BN if WINDOW > 0 else 0
-    k_block = block_at(k_base, (n_keys, dim), (stride_ks, stride_kd), start, BN, BD)
-    v_block = block_at(v_base, (n_keys, dim), (stride_vs, stride_vd), start, BN, BD)
-    o_block = block_at(o_base, (n_queries, dim), (stride_os, stride_od), row, BM, BD)
+    k_block = block_at(head_of(k_ptr, k_strides, batch, kv_head), (n_keys, dim), k_strides[2:], start, BN, BD)
+    v_block = block_at(head_of(v_ptr, v_strides, batch, kv_head), (n_keys, dim), v_strides[2:], start, BN, BD)
+    o_block = block_at(head_of(o_ptr, o_strides, batch, head), (n_queries, dim), o_strides[2:], row, BM, BD)
     o = tl.load(o_block, boundary_check=(0, 1), padding_option="zero")
     q = tl.load(q_block, boundary_check=(0, 1), padding_option="zero")
     do = tl.load(do_block, boundary_check=(0, 1), padding_option="zero")
@@ -247,9 +229,8 @@ def gradients_of_queries(
 @triton.jit
 def attention_backward_queries_kernel(
     do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, o_ptr, lse_ptr, dq_ptr, sm_scale,
-    stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
-    stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
-    stride_ob, stride_oh, stride_os, stride_od, n_heads, heads_per_kv, n_queries, n_keys, dim, padded,
+    do_strides, q_strides, k_strides, v_strides, o_strides,
+    n_heads, heads_per_kv, n_queries, n_keys, dim, padded,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
     """`gradients_of_queries` by program ids (block of queries, batch * heads)."""
@@ -259,9 +240,8 @@ def attention_backward_queries_kernel(
     gradients_of_queries(
         block, tl.program_id(1),
         do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, o_ptr, lse_ptr, dq_ptr, sm_scale,
-        stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
-        stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
-        stride_ob, stride_oh, stride_os, stride_od, n_heads, heads_per_kv, n_queries, n_keys, dim, padded,
+        do_strides, q_strides, k_strides, v_strides, o_strides,
+        n_heads, heads_per_kv, n_queries, n_keys, dim, padded,
         CAUSAL, WINDOW, BM, BN, BD,
     )  # fmt: skip
 
@@ -298,7 +278,7 @@ def block_launches(
     padded = triton.cdiv(n_queries, over_keys.queries) * over_keys.queries
     lse2, delta = (empty((sequences, padded), q, "float32") for _ in range(2))
     given, scale = (do, q, k, v, lse2, delta), scale_of(dim, sm_scale)
-    strides = (*strides_of(do), *strides_of(q), *strides_of(k), *strides_of(v))
+    strides = [strides_of(x) for x in (do, q, k, v)]
     sizes = heads // kv_heads, n_queries, n_keys, dim, padded
     by_queries, by_keys = (
         {"CAUSAL": bool(causal), "WINDOW": window, "BM": step.queries, "BN": step.keys, "BD": block_dim(dim)}
@@ -308,7 +288,7 @@ def block_launches(
         Launch(
             attention_backward_queries_kernel,
             (padded // over_keys.queries, sequences),
-            (*given, o, lse, dq, scale, *strides, *strides_of(o), heads, *sizes),
+            (*given, o, lse, dq, scale, *strides, strides_of(o), heads, *sizes),
             by_queries,
         ),
         Launch(

@@ -44,8 +44,7 @@ def item_at(turn, first, programs, shares, PAIRS: tl.constexpr):
 @triton.jit
 def attention_backward_keys_persistent_kernel(
     do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, dk_ptr, dv_ptr, sm_scale,
-    stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
-    stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
+    do_strides, q_strides, k_strides, v_strides,
     n_sequences, n_kv_heads, heads_per_kv, n_queries, n_keys, dim, padded,
     shares, items,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
@@ -57,8 +56,7 @@ def attention_backward_keys_persistent_kernel(
         gradients_of_keys(
             block, sequence,
             do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, dk_ptr, dv_ptr, sm_scale,
-            stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
-            stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
+            do_strides, q_strides, k_strides, v_strides,
             n_sequences, n_kv_heads, heads_per_kv, n_queries, n_keys, dim, padded,
             CAUSAL, WINDOW, BM, BN, BD,
         )  # fmt: skip
@@ -67,9 +65,8 @@ def attention_backward_keys_persistent_kernel(
 @triton.jit
 def attention_backward_queries_persistent_kernel(
     do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, o_ptr, lse_ptr, dq_ptr, sm_scale,
-    stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
-    stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
-    stride_ob, stride_oh, stride_os, stride_od, n_heads, heads_per_kv, n_queries, n_keys, dim, padded,
+    do_strides, q_strides, k_strides, v_strides, o_strides,
+    n_heads, heads_per_kv, n_queries, n_keys, dim, padded,
     shares, items,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
@@ -80,9 +77,8 @@ def attention_backward_queries_persistent_kernel(
         gradients_of_queries(
             block, sequence,
             do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, o_ptr, lse_ptr, dq_ptr, sm_scale,
-            stride_gb, stride_gh, stride_gs, stride_gd, stride_qb, stride_qh, stride_qs, stride_qd,
-            stride_kb, stride_kh, stride_ks, stride_kd, stride_vb, stride_vh, stride_vs, stride_vd,
-            stride_ob, stride_oh, stride_os, stride_od, n_heads, heads_per_kv, n_queries, n_keys, dim, padded,
+            do_strides, q_strides, k_strides, v_strides, o_strides,
+            n_heads, heads_per_kv, n_queries, n_keys, dim, padded,
             CAUSAL, WINDOW, BM, BN, BD,
         )  # fmt: skip
 

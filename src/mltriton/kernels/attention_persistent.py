@@ -24,9 +24,7 @@ from mltriton.kernels.launch import Launch
 @triton.jit
 def attention_persistent_kernel(
     q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
-    stride_qb, stride_qh, stride_qs, stride_qd, stride_kb, stride_kh, stride_ks, stride_kd,
-    stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
-    n_heads, heads_per_kv, n_queries, n_keys, dim, shares, items, last,
+    q_strides, k_strides, v_strides, o_strides, n_heads, heads_per_kv, n_queries, n_keys, dim, shares, items, last,
     CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
     PART: tl.constexpr, WINDOW: tl.constexpr,
 ):  # fmt: skip
@@ -44,9 +42,8 @@ def attention_persistent_kernel(
             block = tl.where(turn % 2 == 0, last - block, block + last + 1 - 2 * shares)
         attend_queries(
             block, sequence, q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
-            stride_qb, stride_qh, stride_qs, stride_qd, stride_kb, stride_kh, stride_ks, stride_kd,
-            stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
-            n_heads, heads_per_kv, n_queries, n_keys, dim, CAUSAL, NEGATIVE, BM, BN, BD, PART, WINDOW,
+            q_strides, k_strides, v_strides, o_strides, n_heads, heads_per_kv, n_queries, n_keys, dim,
+            CAUSAL, NEGATIVE, BM, BN, BD, PART, WINDOW,
         )  # fmt: skip
 
 

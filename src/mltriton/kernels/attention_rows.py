@@ -23,9 +23,7 @@ from mltriton.kernels.launch import Launch
 @triton.jit(warp_level=True)
 def attention_rows_kernel(
     q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
-    stride_qb, stride_qh, stride_qs, stride_qd, stride_kb, stride_kh, stride_ks, stride_kd,
-    stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
-    n_heads, heads_per_kv, n_queries, n_keys, dim,
+    q_strides, k_strides, v_strides, o_strides, n_heads, heads_per_kv, n_queries, n_keys, dim,
     CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
     PART: tl.constexpr, WINDOW: tl.constexpr,
 ):  # fmt: skip
@@ -35,10 +33,8 @@ def attention_rows_kernel(
         block = tl.num_programs(0) - 1 - block
     attend_queries(
         block, tl.program_id(1), q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
-        stride_qb, stride_qh, stride_qs, stride_qd, stride_kb, stride_kh, stride_ks, stride_kd,
-        stride_vb, stride_vh, stride_vs, stride_vd, stride_ob, stride_oh, stride_os, stride_od,
-        n_heads, heads_per_kv, n_queries, n_keys, dim, CAUSAL, NEGATIVE, BM, BN, BD, PART, WINDOW,
-        tl.warp_id(), BM // tl.num_warps(),
+        q_strides, k_strides, v_strides, o_strides, n_heads, heads_per_kv, n_queries, n_keys, dim,
+        CAUSAL, NEGATIVE, BM, BN, BD, PART, WINDOW, tl.warp_id(), BM // tl.num_warps(),
     )  # fmt: skip
 
 

@@ -45,10 +45,14 @@ def extent(starts, sequence):
 
 
 @triton.jit
+def packed_at(ptr, strides, first):
+    """A packed array from row `first` on, as one of a single batch: pointer, strides."""
+    return ptr + first.to(tl.int64) * strides[0], (0, strides[1], strides[0], strides[2])
+
+
+@triton.jit
 def attention_varlen_kernel(
-    q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, q_starts, k_starts, sm_scale,
-    stride_qs, stride_qh, stride_qd, stride_ks, stride_kh, stride_kd,
-    stride_vs, stride_vh, stride_vd, stride_os, stride_oh, stride_od,
+    q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, q_starts, k_starts, sm_scale, q_strides, k_strides, v_strides, o_strides,
     n_heads, heads_per_kv, all_queries, dim,
     CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
     PART: tl.constexpr, WINDOW: tl.constexpr,
@@ -61,11 +65,10 @@ def attention_varlen_kernel(
         lse = lse_ptr
         if lse_ptr is not None:
             lse += head.to(tl.int64) * (all_queries - n_queries) + first_query
+        q, o = packed_at(q_ptr, q_strides, first_query), packed_at(o_ptr, o_strides, first_query)
+        k, v = packed_at(k_ptr, k_strides, first_key), packed_at(v_ptr, v_strides, first_key)
         attend_queries(
-            block, head, q_ptr + first_query.to(tl.int64) * stride_qs, k_ptr + first_key.to(tl.int64) * stride_ks,
-            v_ptr + first_key.to(tl.int64) * stride_vs, o_ptr + first_query.to(tl.int64) * stride_os, lse, sm_scale,
-            0, stride_qh, stride_qs, stride_qd, 0, stride_kh, stride_ks, stride_kd,
-            0, stride_vh, stride_vs, stride_vd, 0, stride_oh, stride_os, stride_od,
+            block, head, q[0], k[0], v[0], o[0], lse, sm_scale, q[1], k[1], v[1], o[1],
             n_heads, heads_per_kv, n_queries, n_keys, dim, CAUSAL, NEGATIVE, BM, BN, BD, PART, WINDOW,
         )  # fmt: skip
 
@@ -161,7 +164,7 @@ def varlen_launch(
         blocks = choose_blocks_of_warps(longest, dim, item_size(q), family)
     blocks = blocks or choose_blocks(longest, longest, sequences * heads, causal)
     scale = scale_of(dim, sm_scale) or LEAST_SCALE
-    strides = (*strides_of(q), *strides_of(k), *strides_of(v), *strides_of(o))
+    strides = [strides_of(x) for x in (q, k, v, o)]
     arguments = q, k, v, o, lse, query_starts, key_starts, scale, *strides, heads, heads // k.shape[1], q.shape[0], dim
     constants = constants_of(blocks, dim, causal, scale, window or 0)
     grid = triton.cdiv(longest, blocks.queries), heads, sequences

@@ -21,7 +21,7 @@ from mltriton.kernels.attention import scale_of
 from mltriton.kernels.attention_backward import flash_attention_backward
 from mltriton.kernels.attention_backward_blocks import Step, gradients_of_keys, gradients_of_queries, steps_on
 from mltriton.kernels.attention_blocks import block_dim
-from mltriton.kernels.attention_varlen import check_packed, check_packed_results, extent
+from mltriton.kernels.attention_varlen import check_packed, check_packed_results, extent, packed_at
 from mltriton.kernels.launch import Launch, target_of
 
 
@@ -34,9 +34,7 @@ def padded_start(first, sequence, ROWS: tl.constexpr):
 @triton.jit
 def varlen_backward_queries_kernel(
     do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, o_ptr, lse_ptr, dq_ptr, q_starts, k_starts, sm_scale,
-    stride_gs, stride_gh, stride_gd, stride_qs, stride_qh, stride_qd, stride_ks, stride_kh, stride_kd,
-    stride_vs, stride_vh, stride_vd, stride_os, stride_oh, stride_od,
-    n_heads, heads_per_kv, all_queries, dim, padded,
+    do_strides, q_strides, k_strides, v_strides, o_strides, n_heads, heads_per_kv, all_queries, dim, padded,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, ROWS: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
@@ -45,26 +43,21 @@ def varlen_backward_queries_kernel(
     first_query, n_queries = extent(q_starts, sequence)
     first_key, n_keys = extent(k_starts, sequence)
     if block * BM < n_queries:
-        query, key = first_query.to(tl.int64), first_key.to(tl.int64)
-        at = padded_start(first_query, sequence, ROWS)
-        row = head.to(tl.int64) * (all_queries - n_queries) + query
+        do, q = packed_at(do_ptr, do_strides, first_query), packed_at(q_ptr, q_strides, first_query)
+        k, v = packed_at(k_ptr, k_strides, first_key), packed_at(v_ptr, v_strides, first_key)
+        o, at = packed_at(o_ptr, o_strides, first_query), padded_start(first_query, sequence, ROWS)
+        row = head.to(tl.int64) * (all_queries - n_queries) + first_query
         gradients_of_queries(
-            block, head, do_ptr + query * stride_gs, q_ptr + query * stride_qs, k_ptr + key * stride_ks,
-            v_ptr + key * stride_vs, lse2_ptr + at, delta_ptr + at, o_ptr + query * stride_os, lse_ptr + row,
-            dq_ptr + row * dim, sm_scale,
-            0, stride_gh, stride_gs, stride_gd, 0, stride_qh, stride_qs, stride_qd,
-            0, stride_kh, stride_ks, stride_kd, 0, stride_vh, stride_vs, stride_vd,
-            0, stride_oh, stride_os, stride_od, n_heads, heads_per_kv, n_queries, n_keys, dim, padded,
-            CAUSAL, WINDOW, BM, BN, BD,
+            block, head, do[0], q[0], k[0], v[0], lse2_ptr + at, delta_ptr + at, o[0], lse_ptr + row,
+            dq_ptr + row * dim, sm_scale, do[1], q[1], k[1], v[1], o[1],
+            n_heads, heads_per_kv, n_queries, n_keys, dim, padded, CAUSAL, WINDOW, BM, BN, BD,
         )  # fmt: skip
 
 
 @triton.jit
 def varlen_backward_keys_kernel(
     do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, dk_ptr, dv_ptr, q_starts, k_starts, sm_scale,
-    stride_gs, stride_gh, stride_gd, stride_qs, stride_qh, stride_qd, stride_ks, stride_kh, stride_kd,
-    stride_vs, stride_vh, stride_vd,
-    n_heads, heads_per_kv, all_keys, dim, padded,
+    do_strides, q_strides, k_strides, v_strides, n_heads, heads_per_kv, all_keys, dim, padded,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, ROWS: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
@@ -73,15 +66,13 @@ def varlen_backward_keys_kernel(
     first_query, n_queries = extent(q_starts, sequence)
     first_key, n_keys = extent(k_starts, sequence)
     if block * BN < n_keys:
-        query, key = first_query.to(tl.int64), first_key.to(tl.int64)
+        do, q = packed_at(do_ptr, do_strides, first_query), packed_at(q_ptr, q_strides, first_query)
+        k, v = packed_at(k_ptr, k_strides, first_key), packed_at(v_ptr, v_strides, first_key)
         at = padded_start(first_query, sequence, ROWS)
-        row = (head.to(tl.int64) * (all_keys - n_keys) + key) * dim
+        row = (head.to(tl.int64) * (all_keys - n_keys) + first_key) * dim
         gradients_of_keys(
-            block, head, do_ptr + query * stride_gs, q_ptr + query * stride_qs, k_ptr + key * stride_ks,
-            v_ptr + key * stride_vs, lse2_ptr + at, delta_ptr + at, dk_ptr + row, dv_ptr + row, sm_scale,
-            0, stride_gh, stride_gs, stride_gd, 0, stride_qh, stride_qs, stride_qd,
-            0, stride_kh, stride_ks, stride_kd, 0, stride_vh, stride_vs, stride_vd,
-            n_heads, n_heads // heads_per_kv, heads_per_kv, n_queries, n_keys, dim, padded,
+            block, head, do[0], q[0], k[0], v[0], lse2_ptr + at, delta_ptr + at, dk_ptr + row, dv_ptr + row, sm_scale,
+            do[1], q[1], k[1], v[1], n_heads, n_heads // heads_per_kv, heads_per_kv, n_queries, n_keys, dim, padded,
             CAUSAL, WINDOW, BM, BN, BD,
         )  # fmt: skip
 
@@ -175,13 +166,13 @@ def varlen_backward_launches(
     padded = (triton.cdiv(all_queries, rows) + sequences) * rows
     lse2, delta = (empty((heads, padded), q, "float32") for _ in range(2))
     scale, arrays = scale_of(dim, sm_scale), (do, q, k, v, lse2, delta)
-    strides = [stride for x in (do, q, k, v) for stride in strides_of(x)]
+    strides = [strides_of(x) for x in (do, q, k, v)]
     constants = {"CAUSAL": bool(causal), "WINDOW": window, "ROWS": rows, "BD": block_dim(dim)}
     of_queries = Launch(
         varlen_backward_queries_kernel,
         (triton.cdiv(longest, over_keys.queries), heads, sequences),
         (
-            *arrays, o, lse, dq, query_starts, key_starts, scale, *strides, *strides_of(o),
+            *arrays, o, lse, dq, query_starts, key_starts, scale, *strides, strides_of(o),
             heads, heads // kv_heads, all_queries, dim, padded,
         ),
         constants | {"BM": over_keys.queries, "BN": over_keys.keys},

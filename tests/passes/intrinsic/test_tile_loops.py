@@ -395,7 +395,7 @@ def test_columns_are_stored_without_scatters() -> None:
 
 
 def _attention(causal: bool) -> Operation:
-    strides = {f"stride_{x}{d}": "1" if d == "d" else "i32" for x in "qkvo" for d in "bhsd"}
+    strides = {f"{x}_strides": "(i32, i32, i32, 1)" for x in "qkvo"}
     sizes = dict.fromkeys(("n_heads", "heads_per_kv", "n_queries", "n_keys"), "i32")
     signature = {**{f"{x}_ptr": "*fp32:16" for x in "qkvo"}, "sm_scale": "fp32", **strides, **sizes, "dim": "64"}
     constants: dict[str, Any] = {
