@@ -96,6 +96,21 @@ def test_where_the_extreme_is(function):
     assert fast.tolist() == F.argmax(1).tolist()
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("function", [tl.max, tl.min])
+def test_a_nan_is_the_extreme(function, dtype: str):
+    x = RANDOM.integers(1, 9, (16, 64)).astype(dtype)
+    x[:-1][RANDOM.random((15, 64)) < 0.1] = np.nan  # as many as make each order of combining another result
+    assert np.isnan(x).sum(1)[:4].all() and not np.isnan(x[-1]).any()
+    first = np.argmax if function is tl.max else np.argmin
+    values, indices = compute(lambda x: function(x, 1, return_indices=True), x)
+    assert indices.tolist() == first(x, 1).tolist()
+    np.testing.assert_array_equal(values, np.take_along_axis(x, first(x, 1)[:, None], 1)[:, 0])
+    assert compute(lambda x: function(x, None, return_indices=True)[1], x) == first(x)
+    fast = compute(lambda x: function(x, 1, return_indices=True, return_indices_tie_break_left=False)[1], x)
+    np.testing.assert_array_equal(x[np.arange(16), fast], values)
+
+
 def test_reduce_with_a_function():
     def combine(count1, mean1, count2, mean2):
         count = count1 + count2

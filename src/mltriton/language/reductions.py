@@ -27,7 +27,7 @@ from mltriton.language.arithmetic import (
 )
 from mltriton.language.building import builtin, current, is_builtin, made_builtin
 from mltriton.language.combining import Combine, Values, combining_region, sources_of, sum_dtype, wrapped
-from mltriton.language.comparison import equal, greater_than, less_than, where
+from mltriton.language.comparison import equal, greater_than, less_than, not_equal, where
 from mltriton.language.creation import arange
 from mltriton.language.indexing import along
 from mltriton.language.semantic import to_tensor
@@ -171,10 +171,18 @@ Compare = Callable[[object, object], tensor]
 def _better(
     wins: Compare, ties_to_left: bool, value1: tensor, index1: tensor, value2: tensor, index2: tensor
 ) -> tuple[tensor, tensor]:
-    """The better of two (value, index) pairs; between equal values the smaller index, if asked for."""
+    """The better of two (value, index) pairs; between equal values the smaller index, if asked for.
+
+    A NaN wins, and ties with a NaN: the combination is then associative, so that the order in which a target combines
+    elements does not show.
+    """
     first = wins(value1, value2)
+    nan = not_equal(value1, value1) if value1.dtype.is_floating() else None
+    if nan is not None:
+        first = bitwise_and(bitwise_or(first, nan), equal(value2, value2))
     if ties_to_left:
-        first = bitwise_or(first, bitwise_and(equal(value1, value2), less_than(index1, index2)))
+        tied = equal(value1, value2) if nan is None else bitwise_or(equal(value1, value2), nan)
+        first = bitwise_or(first, bitwise_and(tied, less_than(index1, index2)))
     return where(first, value1, value2), where(first, index1, index2)
 
 
@@ -237,7 +245,7 @@ def _extremum(name: str, meaning: str, wins: Compare, combine: Combine):
         return _extreme(input, axis, combine, keep_dims, across)
 
     says = f"""{meaning} along `axis` (None: of all); a NaN gives way. With `return_indices` also where it is (int32):
-    (values, indices).
+    (values, indices), and a NaN wins, the first one, as in numpy, torch and upstream's interpreter.
 
     `cross_warp` and `dst_warps` are as in `tl.reduce`; indices then as in `tl.arg{name}`.
     """
@@ -259,7 +267,7 @@ def _where_extreme(name: str, meaning: str, wins: Compare):
         across = across_warps(cross_warp, dst_warps, f"tl.{name}")
         return _with_indices(input, axis, wins, tie_break_left, keep_dims, across)[1]
 
-    says = f"""Where the {meaning} along `axis` is (int32); of equal ones the first.
+    says = f"""Where the {meaning} along `axis` is (int32); of equal ones the first. A NaN counts as the {meaning}.
 
     With `cross_warp` and no axis: on which warp each element's {meaning} is; with an axis: where in the blocks of the
     warps, laid one after the other along it. `dst_warps` is as in `tl.reduce`.
