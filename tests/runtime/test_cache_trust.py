@@ -365,6 +365,38 @@ def test_saved_programs_are_the_users_own(tmp_path, monkeypatch):
     assert elsewhere.parent != saved.parent
 
 
+def test_the_key_covers_every_source_file_of_the_compiler(monkeypatch, tmp_path):
+    from mltriton.runtime import fingerprint
+
+    inner = tmp_path / "passes" / "intrinsic"
+    inner.mkdir(parents=True)
+    (inner / "nests.py").write_text("a = 1")
+    (tmp_path / "pool.ll").write_text("")
+    (tmp_path / "kernels").mkdir()
+
+    def known() -> list[str]:
+        found = sorted(fingerprint._files(str(tmp_path), frozenset({"kernels"})))
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "supports_fd", set[object]())
+            assert sorted(fingerprint._files(str(tmp_path), frozenset({"kernels"}))) == found
+        return found
+
+    seen = [known()]
+    os.utime(inner / "nests.py", ns=(1, 1))  # edited, to as many bytes
+    seen.append(known())
+    (tmp_path / "pool.ll").write_text("; longer")
+    os.utime(tmp_path / "pool.ll", ns=(1, 1))
+    seen.append(known())
+    (inner / "nests.py").rename(inner / "nest.py")
+    seen.append(known())
+    (inner / "new.py").write_text("")
+    seen.append(known())
+    assert len({*map(tuple, seen)}) == len(seen)
+    (tmp_path / "kernels" / "gemm.py").write_text("")
+    (inner / "notes.txt").write_text("")
+    assert known() == seen[-1]
+
+
 def test_the_key_covers_llvm_and_the_processor(monkeypatch, tmp_path):
     from mltriton.runtime import fingerprint
     from mltriton.targets.cpu import features, target

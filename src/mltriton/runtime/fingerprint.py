@@ -27,10 +27,9 @@ _NOT_COMPILER = frozenset({"__pycache__", "executor", "kernels", "native", "tool
 @cache
 def compiler_fingerprint(without: frozenset[str] = frozenset()) -> str:
     """The fingerprint of this compiler, computed once in a process, but for folders that a target has no use for."""
-    root = str(Path(mltriton.__file__).parent)
-    files = sorted((path[len(root) :], size, time) for path, size, time in _files(root, _NOT_COMPILER | without))
-    known = (mltriton.__version__, sys.version_info[:2], llvm_version(), files)
-    return digest_of(repr(known).encode())
+    files = sorted(_files(str(Path(mltriton.__file__).parent), _NOT_COMPILER | without))
+    known = (mltriton.__version__, *sys.version_info[:2], llvm_version())
+    return digest_of("\n".join([repr(known), *files]).encode("utf-8", "surrogateescape"))
 
 
 @cache
@@ -50,17 +49,26 @@ def llvm_version() -> str:
     return repr(known)
 
 
-def _files(root: str, without: frozenset[str]) -> list[tuple[str, int, int]]:
-    """Path, size and time of change of every source file of the compiler: asked on every start, so one plain loop."""
-    found: list[tuple[str, int, int]] = []
-    folders = [root]
+def _files(root: str, without: frozenset[str]) -> list[str]:
+    """Path, size and time of change of every source file of the compiler: asked on every start, so one plain loop.
+
+    Where the system can, files are asked for by their names in an open folder: by their paths it takes half as long
+    again.
+    """
+    found: list[str] = []
+    folders = [""]
     for folder in folders:  # Grows while folders in it are found.
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                name = entry.name
-                if name.endswith(_SOURCES):
-                    status = entry.stat()
-                    found.append((entry.path, status.st_size, status.st_mtime_ns))
-                elif "." not in name and name not in without:
-                    folders.append(entry.path)
+        opened = os.open(root + folder, os.O_RDONLY) if os.scandir in os.supports_fd else None
+        try:
+            with os.scandir(root + folder if opened is None else opened) as entries:
+                for entry in entries:
+                    name = entry.name
+                    if name.endswith(_SOURCES):
+                        status = entry.stat()
+                        found.append(f"{folder}/{name} {status.st_size} {status.st_mtime_ns}")
+                    elif "." not in name and name not in without:
+                        folders.append(f"{folder}/{name}")
+        finally:
+            if opened is not None:
+                os.close(opened)
     return found
