@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import mltriton as triton
 import mltriton.language as tl
 from mltriton import errors
 
@@ -154,7 +156,22 @@ def evaluates(out, x):
     tl.store(out, eval("1"))
 
 
+def length_of_an_array(out, x):
+    tl.store(out, x.shape[0])
+
+
+def launched(out, x):
+    mapped_kernel[(1,)](out, x)
+
+
+@triton.jit
+def mapped_kernel(out, x):
+    tl.store(out, tl.load(x))
+
+
 CASES = [
+    (length_of_an_array, errors.TypeMismatchError, "x.shape[0])"),
+    (launched, errors.SyntaxNotSupportedError, "mapped_kernel[(1,)](out, x)"),
     (wrong_types, errors.TypeMismatchError, "tl.load(x) * out)"),
     (power_of_tensor, errors.TypeMismatchError, "tl.load(x) ** 2)"),
     (no_broadcast, errors.ShapeMismatchError, "tl.arange(0, 8) + tl.arange(0, 4))"),
@@ -199,6 +216,99 @@ def test_the_error_of_a_mistake(kernel, error_class, where):
     assert error.file == __file__
     assert marked(error) == where
     assert len(error.render().splitlines()) >= 3
+
+
+ARRAY = np.arange(4)
+
+
+def array_of_the_module(out, x):
+    tl.store(out, tl.load(ARRAY))
+
+
+def element_of_an_array(out, x):
+    tl.store(out, x[3])
+
+
+def method_of_a_number(out, x, n=1):
+    tl.store(out, n.to(tl.float32))
+
+
+def type_of_a_number(out, x, n=1):
+    tl.store(out, 1, mask=n.dtype == tl.int32)
+
+
+def array_for_a_number(out, x):
+    tl.store(out, tl.program_id(0) < x)
+
+
+def functions_of_numpy(out, x):
+    tl.store(out, np.sqrt(tl.load(x)))
+
+
+def functions_of_python(out, x):
+    tl.store(out, round(tl.load(x)))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "hint"),
+    [
+        (array_of_the_module, "Pass it as an argument."),
+        (element_of_an_array, "tl.load(pointer + i)"),
+        (method_of_a_number, "tl.cast(x, dtype)"),
+        (method_of_a_number, "do_not_specialize=['n']"),
+        (type_of_a_number, "An argument that is 1 is compiled in as a number"),
+        (array_for_a_number, "tl.load(pointer) is the value"),
+        (functions_of_numpy, "tl.sqrt takes tensors"),
+        (functions_of_python, "It runs when compiling"),
+        (length_of_an_array, "pass an array's as arguments"),
+        (launched, "Without a grid"),
+    ],
+)
+def test_what_to_do_about_a_mistake(kernel, hint):
+    found = error_of(kernel, out="*i32", x="*i32").hint
+    assert found is not None
+    assert hint in found
+
+
+@pytest.mark.parametrize("thing", [5, len, int], ids=str)
+def test_what_is_no_function_of_python_is_no_kernel(thing):
+    with pytest.raises(errors.SyntaxNotSupportedError, match="written with def"):
+        triton.jit(thing)
+
+
+@pytest.mark.parametrize(
+    "decorate",
+    [triton.autotune([triton.Config({})], []), triton.heuristics({"n": len})],
+    ids=["autotune", "heuristics"],
+)
+def test_functions_that_are_no_kernels_yet(decorate):
+    with pytest.raises(errors.OptionError, match=r"takes a kernel[\s\S]*@triton.jit below"):
+        decorate(length_of_an_array)
+
+
+def test_keywords_of_any_name_are_an_error_at_the_kernel():
+    def kernel(out, **rest):
+        tl.store(out, 1)
+
+    with pytest.raises(errors.SyntaxNotSupportedError) as caught:
+        triton.jit(kernel)
+    assert caught.value.file == __file__
+    assert caught.value.line == kernel.__code__.co_firstlineno
+
+
+@triton.jit
+def stepping(out, first, last, step):
+    for j in range(first, last, step):
+        tl.store(out + j, j)
+
+
+def test_steps_that_only_the_launch_knows_are_checked_with_debug():
+    out = np.full(8, -1, np.int32)
+    stepping[(1,)](out, 1, 8, 3, debug=True)
+    assert out.tolist() == [-1, 1, -1, -1, 4, -1, -1, 7]
+    for step in (0, -1):
+        with pytest.raises(errors.DeviceAssertionError, match="must count up"):
+            stepping[(1,)](out, 7, -1 if step else 9, step, debug=True)
 
 
 def counts_up(out, x):

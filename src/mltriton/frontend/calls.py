@@ -15,6 +15,7 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, cast
 
+from mltriton import language
 from mltriton.errors import (
     CompilationError,
     ConstexprError,
@@ -54,6 +55,13 @@ MAX_RECURSION = 24
 def call(frame: Frame, node: ast.Call) -> Any:
     """The value of a call."""
     callee = frame.evaluate(node.func)
+    if isinstance(node.func, ast.Subscript) and isinstance(frame.evaluate(node.func.value), LanguageFunction):
+        raise frame.error(
+            SyntaxNotSupportedError,
+            node,
+            "a kernel cannot launch another one",
+            hint="Without a grid, name(...), its text runs in this kernel's programs; launches are of the host.",
+        )
     callee = unwrap(callee) if is_builtin(unwrap(callee)) else as_constexpr_function(callee)
     arguments = frame.evaluate_all(node.args)
     keywords: dict[str, Any] = {}
@@ -190,9 +198,15 @@ def _call_python(
         raise frame.error(TypeMismatchError, node, f"{describe(wrap(callee))} cannot be called")
     for value in [*arguments, *keywords.values()]:
         if is_runtime(value):
-            hint = f"Is there a tl.{name}?"
-            raise frame.error(ConstexprError, node, f"{name} needs constants", found=describe(value), hint=hint)
+            raise frame.error(
+                ConstexprError, node, f"{name} needs constants", found=describe(value), hint=_of_the_language(name)
+            )
     return _run(frame, node, callee, arguments, keywords)
+
+
+def _of_the_language(name: str) -> str:
+    """What a kernel may write in place of Python's function `name`."""
+    return f"tl.{name} takes tensors." if hasattr(language, name) else "It runs when compiling, on Python's values."
 
 
 def _run(

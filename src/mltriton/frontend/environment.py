@@ -105,10 +105,14 @@ def usable(found: Any, name: str, *, is_annotated: bool = False) -> Any:
         return found
     if isinstance(found, int | float | str) and ALLOW_GLOBALS.get():
         return wrap(found)
+    is_array = hasattr(found, "dtype") and hasattr(found, "shape")  # No program can have it for a constant.
+    argument = "pass it as an argument."
     raise NameNotFoundError(
         f"the kernel uses the global variable {name}, which is not a constexpr",
         found=f"a value of type {type(found).__name__}",
-        hint=f"Write `{name} = tl.constexpr(...)` where it is defined, or pass it as an argument.",
+        hint=argument.capitalize()
+        if is_array
+        else f"Write `{name} = tl.constexpr(...)` where it is defined, or {argument}",
         upstream=f"Cannot access global variable {name} from within @jit'ed function. Triton kernels can only access "
         "global variables that are instanstiated as constexpr (`x = triton.language.constexpr(42)`).",
     )

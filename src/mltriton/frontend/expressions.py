@@ -8,6 +8,7 @@ constant decides.
 from __future__ import annotations
 
 import ast
+import enum
 import operator
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -20,7 +21,7 @@ from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.snapshot import attribute_of
 from mltriton.frontend.values import CONSTANTS, describe, is_aggregate, is_runtime, is_tuple, type_of, wrap
 from mltriton.language.constants import constexpr, unwrap
-from mltriton.language.tensor import METHODS
+from mltriton.language.tensor import METHODS, tensor
 from mltriton.language.types import dtype
 
 if TYPE_CHECKING:
@@ -225,12 +226,25 @@ def attribute(frame: Frame, node: ast.Attribute) -> Any:
             return owner
         if node.attr == "type" and isinstance(owner, CONSTANTS):
             return type_of(owner)
-        hint = did_you_mean(node.attr, known_attributes(owner))
+        hint = _tensors_only(node) if _is_number(owner) else did_you_mean(node.attr, known_attributes(owner))
         if isinstance(owner, tuple) and hasattr(list, node.attr):
             hint = "lists are tuples in a kernel: make a new one, `items = (*items, item)`"
         raise frame.error(
             NameNotFoundError, node, f"{describe(wrap(owner))} has no attribute {node.attr}", hint=hint
         ) from None
+
+
+def _is_number(owner: Any) -> bool:
+    return isinstance(owner, int | float) and not isinstance(owner, enum.Enum)
+
+
+def _tensors_only(node: ast.Attribute) -> str | None:
+    """What to write in place of a tensor's attribute where the value is a number, as arguments that are 1 are."""
+    if node.attr not in METHODS and not hasattr(tensor, node.attr):
+        return None
+    instead = "tl.cast(x, dtype) takes numbers, too. " if node.attr == "to" else ""
+    names = f" (do_not_specialize=[{node.value.id!r}])" if isinstance(node.value, ast.Name) else ""
+    return f"{instead}An argument that is 1 is compiled in as a number, unless the kernel is told not to{names}."
 
 
 def known_attributes(owner: Any) -> list[str]:
@@ -256,7 +270,10 @@ def subscript(frame: Frame, node: ast.Subscript) -> Any:
         return wrap(owner[unwrap(index)])
     except IndexError:
         size = len(owner)
-        raise frame.error(TypeMismatchError, node, f"index {unwrap(index)} of a tuple with {size} elements") from None
+        hint = None if size else "A pointer and a scalar have no sizes: pass an array's as arguments."
+        raise frame.error(
+            TypeMismatchError, node, f"index {unwrap(index)} of a tuple with {size} elements", hint=hint
+        ) from None
     except (TypeError, KeyError):
         raise frame.error(
             TypeMismatchError, node, f"{describe(owner)} cannot be indexed with {describe(index)}"

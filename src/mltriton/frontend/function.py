@@ -12,7 +12,7 @@ from functools import cached_property
 from types import FunctionType
 from typing import Any
 
-from mltriton.errors import SyntaxNotSupportedError
+from mltriton.errors import SourceLocation, SyntaxNotSupportedError, calling_location
 from mltriton.frontend.environment import Environment
 from mltriton.frontend.source import FunctionSource
 from mltriton.language.constants import constexpr, unwrap
@@ -38,9 +38,17 @@ class LanguageFunction:
     debug = False
 
     def __init__(self, fn: Callable[..., Any]) -> None:
-        if getattr(fn, "__code__", None) and fn.__code__.co_flags & inspect.CO_VARKEYWORDS:
+        code = getattr(fn, "__code__", None)
+        if code is None or not hasattr(fn, "__globals__"):
+            raise SyntaxNotSupportedError(
+                "only a function written with def can be a kernel",
+                found=f"{fn!r} of type {type(fn).__name__}",
+                location=calling_location(),
+            )
+        if code.co_flags & inspect.CO_VARKEYWORDS:
             raise VariadicError(
                 f"{fn.__name__} takes **kwargs, which a kernel cannot",
+                location=SourceLocation(code.co_filename, code.co_firstlineno, 0),
                 hint="name every parameter, with a default where it has one",
                 upstream="JIT functions do not support **kwargs",
             )

@@ -19,8 +19,11 @@ from mltriton.frontend.carried import Carried, ConstantChangedError
 from mltriton.frontend.flow import Body, Flow, running
 from mltriton.frontend.values import describe, is_runtime
 from mltriton.ir.operation import Block, Region
+from mltriton.language.building import is_debugging
 from mltriton.language.casting import cast as cast_to
+from mltriton.language.comparison import where
 from mltriton.language.constants import constexpr, unwrap
+from mltriton.language.debug import device_assert
 from mltriton.language.iterators import static_range
 from mltriton.language.semantic import to_tensor
 from mltriton.language.tensor import tensor
@@ -97,7 +100,16 @@ def _bounds(frame: Frame, stmt: ast.For, found: Any) -> _Bounds:
     start, end, stride = (cast_to(scalar, counter) for scalar in scalars)
     if is_descending:  # Counts up from the end; the user's counter runs against it.
         return _Bounds(end, start, stride, lambda count: start - (count - end))
+    if is_runtime(step) and is_debugging():
+        end = _where_it_counts_up(start, end, stride)
     return _Bounds(start, end, stride, lambda count: count)
+
+
+def _where_it_counts_up(start: tensor, end: tensor, step: tensor) -> tensor:
+    """The end of a range; one that would never end, or that counts down, is a failed assertion and has no iteration."""
+    is_positive = step > 0
+    device_assert(is_positive, "a range whose step is known only when the kernel runs must count up")
+    return where(is_positive, end, start)
 
 
 def _counter_type(scalars: Sequence[tensor]) -> Any:

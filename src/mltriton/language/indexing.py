@@ -45,7 +45,9 @@ def _without_ellipsis(parts: Sequence[object], value: tensor) -> list[object]:
             raise ShapeMismatchError(
                 "a block can be indexed with `:` and None only",
                 found=f"the index {shown(part)}",
-                hint="load the elements that you need, or use tl.gather, tl.split or a reduction",
+                hint="tl.load(pointer + i) reads what lies i elements further"
+                if value.dtype.is_ptr()
+                else "load the elements that you need, or use tl.gather, tl.split or a reduction",
                 upstream=f"unsupported tensor index: {shown(part)}",
             )
     if not rank:  # Upstream leaves `:` of a scalar out.

@@ -170,7 +170,9 @@ def promote(a: dtype, b: dtype, division: bool = False) -> dtype:
 
 def _promotion_hint(a: dtype, b: dtype) -> str:
     if a.is_ptr() or b.is_ptr():
-        return "pointers can only be moved by integers (pointer + offset, pointer - offset)"
+        return (
+            "pointers can only be moved by integers (pointer + offset, pointer - offset); tl.load(pointer) is the value"
+        )
     return "convert one of them with .to(...)"
 
 

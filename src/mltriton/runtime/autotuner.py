@@ -23,7 +23,7 @@ from mltriton.runtime.configs import ArgumentState, Hook, Pruning
 from mltriton.runtime.configs import Config as Config
 from mltriton.runtime.fingerprint import compiler_fingerprint
 from mltriton.runtime.heuristics import Heuristics as Heuristics
-from mltriton.runtime.heuristics import Launchable, by_name, kernel_of
+from mltriton.runtime.heuristics import Launchable, by_name, checked, kernel_of
 from mltriton.runtime.heuristics import heuristics as heuristics
 from mltriton.runtime.interface import KernelInterface
 from mltriton.runtime.jit import JITFunction
@@ -352,7 +352,7 @@ def autotune(
     def decorate(fn: Launchable) -> Autotuner:
         return Autotuner(
             fn,
-            fn.arg_names,
+            checked(fn, "autotune").arg_names,
             configs,
             key,
             reset_to_zero,

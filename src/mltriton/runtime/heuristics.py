@@ -10,6 +10,7 @@ from importlib import import_module
 from pickle import PicklingError
 from typing import Any, Protocol
 
+from mltriton.errors import OptionError, calling_location
 from mltriton.runtime.interface import KernelInterface
 from mltriton.runtime.jit import JITFunction
 from mltriton.runtime.jobs import Plan
@@ -27,6 +28,18 @@ class Launchable(Protocol):
     def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> Any:
         """Compile without launching."""
         ...
+
+
+def checked(fn: Launchable, decorator: str) -> Launchable:
+    """A kernel that a decorator is given; `OptionError` for a function that is none yet."""
+    if not hasattr(fn, "arg_names"):
+        raise OptionError(
+            f"{decorator} takes a kernel",
+            found=f"{fn!r} of type {type(fn).__name__}",
+            hint=f"Write @triton.jit below @triton.{decorator}, next to the function.",
+            location=calling_location(),
+        )
+    return fn
 
 
 class Heuristics(KernelInterface[Any]):
@@ -69,7 +82,7 @@ def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callabl
     """Compute parameters from the named arguments of each launch: `@heuristics({"EVEN": lambda args: args["n"] % 2 ==
     0})`.
     """
-    return lambda fn: Heuristics(fn, values)
+    return lambda fn: Heuristics(checked(fn, "heuristics"), values)
 
 
 def plan_of(fn: Launchable, grid: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Plan | None:
