@@ -3,10 +3,11 @@
 Level: user. A knob is a view of an environment variable (`runtime/config.py`, or upstream's own where only programs
 look at it), so that setting it holds for processes started later too; `del` takes what was set away. The hooks are
 objects: launch hooks take `add(hook)` and `remove(hook)`, or a function (None: no hook), and get an object whose
-`get()` gives a dict with the kernel's `name` and what its `launch_metadata` adds; `jit_cache_hook` and
-`jit_post_compile_hook` are called before and after a kernel is compiled, or loaded from the cache, for new arguments
-(`hooks.compile_with_hooks`). `with knobs.runtime.scope():` puts everything back. A knob that there is not is a
-`KnobError`, which is an `AttributeError` too.
+`get()` gives a dict with the kernel's `name` and what its `launch_metadata` adds; those of loading
+(`kernel_load_start_hook`) get what is loaded (`CompiledKernel.loaded`); `jit_cache_hook` and `jit_post_compile_hook`
+are called before and after a kernel is compiled, or loaded from the cache, for new arguments
+(`hooks.compile_with_hooks`), `autotuning.listener` after a configuration was chosen. `with knobs.runtime.scope():` puts
+everything back. A knob that there is not is a `KnobError`, which is an `AttributeError` too.
 """
 
 from __future__ import annotations
@@ -84,22 +85,22 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class TuningExecutor:
-    """Who compiles the configurations of autotuned kernels: a `concurrent.futures.Executor`."""
+class Held:
+    """A thing of the user's, or none, that a module has in a list; few programs need the module."""
+
+    module: str
+    name: str
 
     def get(self) -> Any:
-        """The executor, or None: threads."""
-        return next(iter(_tuning_executor()), None)
+        """The thing, or None."""
+        return next(iter(self._list()), None)
 
     def set(self, value: Any) -> None:
-        """Take another one, or threads."""
-        _tuning_executor()[:] = [] if value is None else [value]
+        """Take another one, or none."""
+        self._list()[:] = [] if value is None else [value]
 
-
-def _tuning_executor() -> list[Any]:
-    from mltriton.runtime.compile_ahead import chosen  # Few programs need it.
-
-    return chosen
+    def _list(self) -> list[Any]:
+        return getattr(import_module(self.module), self.name)
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class Class:
         Variable(self.setting).set(value if value is None else f"{value.__module__}:{value.__qualname__}")
 
 
-Knob = Class | Variable | CompileHook | Chain | TuningExecutor
+Knob = Class | Variable | CompileHook | Chain | Held
 
 
 def _text(name: str) -> Variable:
@@ -170,10 +171,15 @@ class Group:
         knobs: Mapping[str, Knob] = self.__dict__["knobs"]
         settings = [knob.setting for knob in knobs.values() if isinstance(knob, Variable | Class)]
         variables = {setting.name: os.environ.get(setting.name) for setting in settings}
-        held = [(knob, knob.get()) for knob in knobs.values() if isinstance(knob, CompileHook | TuningExecutor)]
+        chains = [(knob.chain, list(knob.chain)) for knob in knobs.values() if isinstance(knob, Chain)]
+        held = [(knob, knob.get()) for knob in knobs.values() if isinstance(knob, CompileHook | Held)]
         try:
             yield
         finally:
+            for chain, calls in chains:
+                chain.set(None)
+                for call in calls:
+                    chain.add(call)
             for knob, value in held:
                 knob.set(value)
             for name, text in variables.items():
@@ -196,6 +202,8 @@ runtime = Group(
         "debug": Variable(config.DEBUG),
         "launch_enter_hook": Chain(hooks.enter),
         "launch_exit_hook": Chain(hooks.leave),
+        "kernel_load_start_hook": Chain(hooks.load),
+        "kernel_load_end_hook": Chain(hooks.loaded),
         "override_arch": _text("TRITON_OVERRIDE_ARCH"),
         "jit_cache_hook": CompileHook("before"),
         "jit_post_compile_hook": CompileHook("after"),
@@ -228,7 +236,8 @@ autotuning = Group(
     {
         "print": Variable(config.PRINT_AUTOTUNING),
         "cache": Variable(config.CACHE_AUTOTUNING),
-        "executor": TuningExecutor(),
+        "executor": Held("mltriton.runtime.compile_ahead", "chosen"),
+        "listener": Held("mltriton.runtime.autotuner", "listeners"),
     },
 )
 cache = Group(

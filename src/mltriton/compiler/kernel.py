@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from mltriton.targets.target import Binary, LoadedKernel, Lowered
 
 
+# What is called before ("start") and after ("end") a kernel is loaded: chains, once there may be hooks
+# (`runtime/hooks.py`).
+LOAD_HOOKS: dict[str, Callable[..., None]] = {}
+
+
 @record()
 class Metadata:
     """What is known of a compiled kernel. `timings` are milliseconds by stage, empty when it came from the cache.
@@ -113,8 +118,15 @@ class CompiledKernel:
                 raise TargetError(
                     f"the target {self.metadata.target} has no machine code, so {self.name} cannot be launched"
                 )
+            self._tell("start")
             self.module = self._load(self.binary)
+            self._tell("end")
         return self.module
+
+    def _tell(self, when: str) -> None:
+        """Call the hooks of loading, as upstream does; there are no files of the kernel alone (`metadata_group`)."""
+        if when in LOAD_HOOKS:
+            LOAD_HOOKS[when](self.module, self.module, self.name, {}, self.hash)
 
     def _load(self, binary: Binary) -> LoadedKernel:
         """The binary in this process; made again where what the cache held of it is damaged."""

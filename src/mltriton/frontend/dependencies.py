@@ -95,9 +95,9 @@ def _collect(fn: LanguageFunction, found: Dependencies) -> list[LanguageFunction
 
 def _methods(kind: type, found: Dependencies) -> list[LanguageFunction]:
     """Add what an aggregate is; gives its methods that are written in the language."""
-    found.parts.append(_text_of(kind))
+    found.parts.append(text_of(kind))
     functions = [getattr(member, "fn", member) for member in vars(kind).values()]
-    found.parts += [_text_of(fn) for fn in functions if inspect.isfunction(fn)]
+    found.parts += [text_of(fn) for fn in functions if inspect.isfunction(fn)]
     return [fn for fn in functions if isinstance(fn, LanguageFunction)]
 
 
@@ -148,7 +148,7 @@ def _add(value: Any, name: str, found: Dependencies) -> bool:
     value = as_constexpr_function(value) if isinstance(value, constexpr) else value
     if isinstance(value, ConstexprFunction):
         is_users = value.fn.__module__.split(".")[0] not in _COMPILER
-        found.parts.append(_text_of(value.fn))
+        found.parts.append(text_of(value))
         if is_users and value not in found.snapshot.functions:
             found.snapshot.functions.append(value)
         return is_users
@@ -169,7 +169,10 @@ def identity(value: Any) -> str:
     return f"dtype {value.name}" if isinstance(value, dtype) else repr(value)
 
 
-def _text_of(fn: Any) -> str:
+def text_of(fn: Any) -> str:
+    """The text of a class, or of a function that runs when compiling; what stands for it where no file has it."""
+    if isinstance(fn, ConstexprFunction):
+        return fn.__dict__.get("_text") or text_of(fn.fn)
     try:
         return inspect.getsource(fn)
     except (OSError, TypeError):

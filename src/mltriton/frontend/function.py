@@ -82,8 +82,11 @@ class ConstexprFunction:
     """A Python function that a kernel calls when it is compiled, with constants.
 
     `on_tensors`, where given, finds the function of the language that stands for it on tensors. Outside a kernel it is
-    the plain function.
+    the plain function. `hash` is for other programs, which keep there what they like.
     """
+
+    hash: str | None = None
+    _text: str | None = None
 
     def __init__(self, fn: Callable[..., Any], on_tensors: Callable[[], Callable[..., Any]] | None = None) -> None:
         self.fn = fn
@@ -107,7 +110,22 @@ class ConstexprFunction:
     @property
     def src(self) -> str:
         """The text, without its decorators."""
-        return FunctionSource(self.fn).undecorated
+        return self._text or FunctionSource(self.fn).undecorated
+
+    def _unsafe_update_src(self, text: str | None) -> None:
+        """Take `text` (None: its own) for its text in keys of the cache.
+
+        What is called stays the function, as upstream. Kernels that call it must be told by the caller (`hash`).
+        """
+        self._text, self.hash = text, None
+
+    @property
+    def cache_key(self) -> str:
+        """What identifies its text. What it reads elsewhere is asked for when it runs (`snapshot.py`)."""
+        from mltriton.frontend.dependencies import text_of  # Which collects these.
+        from mltriton.runtime.cache import digest
+
+        return digest(text_of(self))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The plain function's value."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 _WARMUP, _REP = 10.0, 100.0  # Milliseconds.
+listeners: list[Callable[..., object]] = []  # `mltriton.knobs.autotuning.listener`: at most one
 
 
 class Autotuner(KernelInterface[Any]):
@@ -210,6 +211,7 @@ class Autotuner(KernelInterface[Any]):
         result_key = self._result_key(key, configs, machine_of(named), kwargs.get("target"))
         stored = self._stored(result_key, configs)
         if stored is not None:
+            self._tell(key, stored, None)
             return stored
         from mltriton.runtime.compile_ahead import executor_for  # Nothing else needs it, or the modules of executors.
 
@@ -231,7 +233,14 @@ class Autotuner(KernelInterface[Any]):
             raise no_configuration(kernel_of(self.fn).__name__, self.failures)
         self.pre_hook(named, reset_only=True)
         self._store(result_key, best.config)
+        self._tell(key, best.config, self.bench_time)
         return best.config
+
+    def _tell(self, key: tuple[Any, ...], best: Config, duration: float | None) -> None:
+        """Call the listener, if there is one, by upstream's keywords; nothing was measured without a `duration`."""
+        for listener in listeners:
+            told = {"best_config": best, "configs_timings": self.configs_timings, "duration": duration}
+            listener(fn=kernel_of(self.fn), key=key, **told, cache_hit=duration is None)
 
     def _measure(
         self,
@@ -312,10 +321,13 @@ class Autotuner(KernelInterface[Any]):
             return None
         files = default_cache().get(result_key)
         try:
-            chosen = json.loads((files or {})["autotune.json"])["best"]
+            found = json.loads((files or {})["autotune.json"])
+            best = next((config for config in configs if str(config) == found["best"]), None)
+            times = {config: tuple(found["milliseconds"][str(config)]) for config in configs}
         except (KeyError, TypeError, ValueError):  # It is not there, or damaged.
             return None
-        return next((config for config in configs if str(config) == chosen), None)
+        self.configs_timings = times
+        return best
 
     def _store(self, result_key: str, best: Config) -> None:
         if self._keeps_results:

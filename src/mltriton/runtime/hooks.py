@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mltriton.compiler import CompiledKernel, Job, compile_job
+from mltriton.compiler.kernel import LOAD_HOOKS
 from mltriton.errors import ArgumentError, calling_location
 from mltriton.records import NamedTuple
 from mltriton.runtime import jit
@@ -46,13 +47,13 @@ class HookChain(list[Hook]):
     """Hooks that run one after the other; each one is there once. A list, so that launches learn in no time of none.
 
     `jit.HOOKS` has an item for each hook of all chains, never the hook: a kernel that is gone takes its chain along,
-    even where a hook names the kernel.
+    even where a hook names the kernel. Chains that launches do not call are counted elsewhere (`counted`).
     """
 
-    def __init__(self, *, is_reversed: bool = False) -> None:
+    def __init__(self, *, is_reversed: bool = False, counted: list[None] = jit.HOOKS) -> None:
         super().__init__()
         self._is_reversed = is_reversed
-        self._all = jit.HOOKS  # its own: at the interpreter's end modules are gone before chains are
+        self._all = counted  # its own: at the interpreter's end modules are gone before chains are
 
     @property
     def calls(self) -> list[Hook]:
@@ -91,6 +92,8 @@ class HookChain(list[Hook]):
 
 
 enter, leave = HookChain(), HookChain(is_reversed=True)
+load, loaded = HookChain(counted=[]), HookChain(is_reversed=True, counted=[])
+LOAD_HOOKS.update(start=load, end=loaded)
 
 
 class KernelInfo(NamedTuple):
@@ -108,6 +111,7 @@ def compile_with_hooks(kernel: jit.JITFunction, job: Job, *, is_warmup: bool) ->
     """
     key = job.key(kernel.dependencies)
     asked = {name: getattr(job.options, name) for name in ("num_warps", "num_ctas", "num_stages", "debug")}
+    asked["enable_fp_fusion"] = dict(job.options.of_targets).get("enable_fp_fusion", True)
     told = {
         "key": key,
         "repr": f"{kernel.__qualname__}[{', '.join(f'{name}={value}' for name, value in asked.items())}]",
