@@ -51,3 +51,13 @@ def handed_to(user: Operation, value: Value) -> Iterator[Value]:
                 yield op.results[index]
                 if isinstance(op, scf.For):
                     yield op.carried[index]
+
+
+def decided_by(value: Value) -> Sequence[Value]:
+    """What says, beside what is handed on, which number a value is: operands, conditions, bounds of loops."""
+    op = value.block.parent_op if isinstance(value, BlockArgument) else value.defining_op
+    if isinstance(op, scf.For):
+        return op.operands[:3]
+    if isinstance(op, scf.While):
+        return op.before.block.terminator.operands[:1]
+    return () if op is None or isinstance(value, BlockArgument) else op.operands

@@ -246,8 +246,8 @@ class BlockIO:
     warps)` gives a function that tells of an access, and whether it is transposed (None: as the strides say), what must
     be checked. `choose(wanted, limits, lanes)` is the cheapest legal block of an access, its change of layout included;
     `lane_cost(wanted, bytes)` what it costs if each lane accesses so many neighbours instead, None where it has fewer;
-    `prefetched(block, contiguous, warps, limits, lanes)` how all warps share out a block to be prefetched. `distances`:
-    an instruction adds a constant to the place of its block.
+    `prefetched(block, contiguous, warps, limits, lanes)` how all warps share out a block to be prefetched, None where
+    it is too small. `distances`: an instruction adds a constant to the place of its block.
     """
 
     max_rows: int
@@ -264,7 +264,7 @@ class BlockIO:
     choose: Callable[[Wanted, BlockIO, int], Choice | None] | None = None
     lane_cost: Callable[[Wanted, int], int | None] | None = None
     distances: bool = True
-    prefetched: Callable[[TensorType, int, int, BlockIO, int], MessageEncoding] | None = None
+    prefetched: Callable[[TensorType, int, int, BlockIO, int], MessageEncoding | None] | None = None
 
     def takes(self, size: BlockSize) -> bool:
         """Whether an access may have this size."""

@@ -178,7 +178,7 @@ def test_a_loop_that_goes_on_prefetches_nothing_twice() -> None:
 
 @pytest.mark.parametrize("element", ELEMENTS)
 @pytest.mark.parametrize("warps", [1, 3, 8, 64])
-@pytest.mark.parametrize("shape", [(256, 32), (32, 256), (8, 16), (128, 1)])
+@pytest.mark.parametrize("shape", [(256, 32), (32, 256), (8, 16), (128, 1), (2, 32)])
 def test_cuts(shape: tuple[int, int], warps: int, element: str) -> None:
     """Warps have boxes of equal size that cover the block; one access is within the limits."""
     target = spec("generic")
@@ -186,6 +186,8 @@ def test_cuts(shape: tuple[int, int], warps: int, element: str) -> None:
     block = TensorType(shape, ELEMENTS[element])
     for contiguous in (0, 1):
         encoding = prefetch_encoding(block, contiguous, warps, target.block_load, target.warp_size)
+        assert encoding is not None
+        assert np.prod(encoding.block) >= target.warp_size
         assert np.prod(encoding.warps_per_cta) <= warps
         covered = np.zeros(shape, int)
         per_warp = encoding.per_warp_shape(shape)
@@ -198,6 +200,13 @@ def test_cuts(shape: tuple[int, int], warps: int, element: str) -> None:
         across, along = (rows, columns) if contiguous == 1 else (columns, rows)
         assert across <= 32 and along * byte_width(block.element) <= 64
         assert per_warp[0] % rows == 0 and per_warp[1] % columns == 0
+
+
+def test_a_block_smaller_than_a_warp_is_left() -> None:
+    target = spec("generic")
+    assert target.block_load is not None
+    for shape in ((2, 4), (8, 1)):
+        assert prefetch_encoding(TensorType(shape, F32), 1, 4, target.block_load, target.warp_size) is None
 
 
 def test_a_target_without_block_accesses_has_none() -> None:

@@ -77,6 +77,28 @@ def expected_product(a: Array, b: Array, add: Array, bias: Array) -> Array:
     return total + bias[:, None] + np.maximum(total.max(1), 0)[:, None]
 
 
+@triton.jit
+def few_rows(a, b, c, K, stride_a, stride_b, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    """Warps have one row each: a transposing load would begin in the middle of a word for every other warp."""
+    rows, columns, at = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
+    total = tl.zeros((M, N), tl.float32)
+    for k in range(0, K, BK):
+        inside = k + at < K
+        left = tl.load(a + rows + (k + at)[None, :] * stride_a, inside[None, :], other=0)
+        right = tl.load(b + (k + at)[:, None] + columns * stride_b, inside[:, None], other=0)
+        total = tl.dot(left, right, total)
+    tl.store(c + rows * N + columns, total)
+
+
+@pytest.mark.parametrize("warps", [1, 8, 16])
+@pytest.mark.parametrize("rows", [2, 4])
+def test_warps_that_meet_take_the_same_way(rows: int, warps: int):
+    a, b = (aligned(RNG.integers(1, 4, shape).astype(np.float16)) for shape in ((80, rows), (16, 80)))
+    c = np.zeros((rows, 16), np.float32)
+    few_rows[(1,)](a, b, c, 80, rows, 80, M=rows, N=16, BK=32, num_warps=warps, target=TARGET)
+    np.testing.assert_array_equal(c, (b.astype(np.float64) @ a.astype(np.float64)).T)
+
+
 @pytest.mark.parametrize("codegen", FORMS)
 def test_rows_come_back_in_order(codegen: str) -> None:
     """Through an addend, a number for each row, a maximum of each row, and a store; sizes that fill no block."""

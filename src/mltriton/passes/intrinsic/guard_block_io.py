@@ -4,7 +4,8 @@ Level: intrinsic, targets with 2D block accesses, after normalize-block-pointers
 (`RunTimeChecks.guards`: of addresses and sizes that are loaded, or differ from program to program) is computed as soon
 as all numbers are there. What follows in the same body, up to the last access concerned, becomes a branch: the accesses
 of its first region that have nothing left to check get `ttig.block_io`, those without it go element by element.
-Guarantees: no loop checks what is known before it; both regions compute the same.
+Guarantees: no loop checks what is known before it; both regions compute the same; where warps meet in a function, all
+take the same region: what differs between them is not asked, and the access goes element by element.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from mltriton.analysis.block_io import BlockOperation
-from mltriton.dialects import arith, scf, tt
+from mltriton.dialects import arith, gpu, scf, tt, ttg, ttig
+from mltriton.dialects.scf_flow import decided_by, handed_from
 from mltriton.dialects.ttig import BLOCK_IO
 from mltriton.ir.attributes import IntegerAttr, UnitAttr
 from mltriton.ir.builder import Builder
-from mltriton.ir.module import Module
+from mltriton.ir.module import Module, is_warp_level
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I1, I64, MemDescType
@@ -27,6 +29,7 @@ from mltriton.targets.registry import num_warps_of, spec_of
 
 _Guards = frozenset[MatrixGuard]
 _NONE: _Guards = frozenset()
+_OWN_SCALARS = (gpu.SubgroupId, ttg.CrossWarpScan, tt.AtomicRMW, tt.AtomicCAS, tt.VolatileAsm)
 _MAKERS = (tt.MakeTensorPtr, tt.MakeTensorDesc)
 _ORDERS = {Relation.MULTIPLE: "eq", Relation.AT_LEAST: "sge", Relation.AT_MOST: "sle"}
 
@@ -40,6 +43,7 @@ class GuardBlockIO(Pass):
         limits = spec_of(module).block_load
         if limits is None or limits.run_time_checks is None:
             return module
+        own = _OWN_SCALARS if is_warp_level(module) else (gpu.SubgroupId,)
         for function in module.body.block.ops:
             if isinstance(function, tt.Func):
                 checks_of = limits.run_time_checks(function, num_warps_of(module))
@@ -47,9 +51,25 @@ class GuardBlockIO(Pass):
                 guards: dict[Operation, Sequence[MatrixGuard]] = {
                     op: checked for op, checked in found.items() if checked
                 }
+                if ttig.meets(function):
+                    guards = {op: checked for op, checked in guards.items() if not _differ(checked, own)}
                 if guards:
                     _Versions(guards).block(function.body.block, _NONE, _NONE)
         return module
+
+
+def _differ(guards: Sequence[MatrixGuard], own: tuple[type[Operation], ...]) -> bool:
+    """Whether what is asked depends on the warp that asks: on what one of the operations `own` gives."""
+    found = [value for guard in guards for value in guard.values]
+    seen = set(found)
+    while found:
+        value = found.pop()
+        if isinstance(value.defining_op, own):
+            return True
+        inputs = [other for other in (*decided_by(value), *(handed_from(value) or ())) if other not in seen]
+        found += inputs
+        seen.update(inputs)
+    return False
 
 
 class _Versions:

@@ -4,7 +4,8 @@ Level: ttg, after normalize-block-pointers. Takes loops at any depth, whatever e
 for each load of a matrix through a block pointer or descriptor whose offset moves regularly, the first blocks are
 prefetched in front of the loop, and in each iteration the one that is loaded `distance` iterations later. For that a
 block is cut between all warps of the program (`BlockIO.prefetched`), however its load is cut: what several warps load
-comes once. Guarantees: no result changes; a loop that goes on where another one stopped prefetches nothing again.
+comes once. A block too small for that is left. Guarantees: no result changes; a loop that goes on where another one
+stopped prefetches nothing again.
 Source: ML-Triton paper, section 2.2.
 """
 
@@ -40,7 +41,7 @@ class Prefetch(Pass):
             return module
         reached, ends = set[Position](), Ends()
 
-        def encode(block: TensorType, contiguous: int) -> Encoding:
+        def encode(block: TensorType, contiguous: int) -> Encoding | None:
             return prefetched(block, contiguous, warps, limits, spec.warp_size)
 
         usual = integer_in(module.attributes, "ttg.num-stages", 0)

@@ -21,25 +21,28 @@ from mltriton.ir.types import I64, PointerType, TensorType
 from mltriton.layouts.encodings import Encoding
 
 Load = tt.Load | tt.DescriptorLoad
-Encode = Callable[[TensorType, int], Encoding]  # of a block and the dimension that is contiguous
+# Of a block and the dimension that is contiguous, where one access brings enough of it.
+Encode = Callable[[TensorType, int], Encoding | None]
 Ends = dict[Value, Value]  # what counts as a loop does, behind it -> where the loop stops
 Position = tuple[object, ...]  # equal for loads of the same elements
 
 
 def address_of(load: Load, affine: LoopAffine, encode: Encode, ends: Ends) -> Address | None:
-    """How the address of a load moves; None where it stays, or is not known."""
+    """How the address of a load moves; None where it stays, or is not known, or the block is too small."""
     maker = (load.desc if isinstance(load, tt.DescriptorLoad) else load.ptr).defining_op
     if isinstance(load, tt.DescriptorLoad):
         if not isinstance(maker, tt.MakeTensorDesc) or load.desc in affine.inside or len(load.indices) < 2:
             return None
-        found = Address(
-            maker, load.indices, len(load.indices) - 1, cast(TensorType, load.result.type), affine, encode, ends
-        )
+        block, contiguous, offsets = cast(TensorType, load.result.type), len(load.indices) - 1, load.indices
     else:
         if not isinstance(maker, tt.MakeTensorPtr) or load.ptr not in affine.inside or not _is_of_matrices(maker):
             return None
         block = cast(TensorType, cast(PointerType, load.ptr.type).pointee)
-        found = Address(maker, maker.offsets, _contiguous(maker), block, affine, encode, ends)
+        contiguous, offsets = _contiguous(maker), maker.offsets
+    encoding = encode(block, contiguous)
+    if encoding is None:
+        return None
+    found = Address(maker, offsets, contiguous, block.with_encoding(encoding), affine, ends)
     moves = [_moves(value, affine) for value in found.scalars]
     return found if all(move is not None for move in moves) and any(moves) else None
 
@@ -73,7 +76,6 @@ class Address:
     contiguous: int
     block: TensorType
     affine: LoopAffine
-    encode: Encode
     ends: Ends
 
     @property
@@ -116,11 +118,12 @@ class Address:
         shape = [self._widened(entry, again.value(size)) for size in maker.shape]
         strides = [again.value(stride) for stride in maker.strides]
         offsets = [again.value(offset) for offset in self.offsets]
-        type = PointerType(self.block.with_encoding(self.encode(self.block, self.contiguous)))
         dims = reversed(range(self.block.rank))
         order = (self.contiguous, *(dim for dim in dims if dim != self.contiguous))
         base = again.value(maker.base)
-        made = builder.emit(tt.MakeTensorPtr, base, shape, strides, offsets, result_types=[type], order=order)
+        made = builder.emit(
+            tt.MakeTensorPtr, base, shape, strides, offsets, result_types=[PointerType(self.block)], order=order
+        )
         made.hint = "ahead"
         return made
 
