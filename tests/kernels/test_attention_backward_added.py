@@ -48,10 +48,11 @@ def test_dq_is_added_up_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 )
 def test_where_it_is_faster(heads: int, keys: int, dim: int, causal: bool, window: int, wanted: bool) -> None:
     """Of long sequences whose queries see all keys, which each head has of its own."""
-    q = np.empty((1, heads, 64, dim), np.float16)
+    q = np.empty((4, heads, 64, dim), np.float16)
     steps = steps_on("cuda:90", q)
     assert steps is not None
-    assert is_added(q, np.empty((1, 1, keys, dim), np.float16), causal, window, steps[0]) == wanted
+    assert is_added(q, np.empty((4, 1, keys, dim), np.float16), causal, window, steps[0]) == wanted
+    assert not is_added(q[:1], np.empty((1, 1, keys, dim), np.float16), causal, window, steps[0])  # 32 or 64 programs
 
 
 @pytest.mark.parametrize(
@@ -76,8 +77,8 @@ def test_who_says_that_results_are_the_same_each_time(
 
 
 def test_only_where_it_may_be() -> None:
-    x = np.zeros((1, 1, 4096, 128), np.float16)
-    lse = np.zeros((1, 1, 4096), np.float32)
+    x = np.zeros((1, 4, 4096, 128), np.float16)
+    lse = np.zeros((1, 4, 4096), np.float32)
     for deterministic in (False, True):
         found = attention_backward._launches(
             x, x, x, x, x, lse, x, x, x, False, None, "cuda:90", 0, deterministic=deterministic

@@ -15,13 +15,17 @@ SCALE = 0.125
 STEPS = Step(64, 64, 4, 2), Step(64, 64, 4, 2)
 
 
-def reference(do: np.ndarray, q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool) -> list[np.ndarray]:
+def reference(
+    do: np.ndarray, q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool, window: int = 0
+) -> list[np.ndarray]:
     """o, the logarithms of sums, dq, dk and dv, in double precision; k and v may have fewer heads."""
     group = q.shape[1] // k.shape[1]
     do, q, k, v = (x.astype(np.float64) for x in (do, q, np.repeat(k, group, 1), np.repeat(v, group, 1)))
     scores = q @ k.swapaxes(-1, -2) * SCALE
     if causal:
         scores[..., ~np.tri(q.shape[-2], k.shape[-2], dtype=bool)] = -np.inf
+    if window:
+        scores[..., np.tri(q.shape[-2], k.shape[-2], -window, dtype=bool)] = -np.inf
     lse = np.log(np.exp(scores).sum(-1))
     p = np.exp(scores - lse[..., None])
     o = p @ v

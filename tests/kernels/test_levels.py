@@ -51,6 +51,8 @@ KERNELS = [
     "attention_backward_blocks:attention_backward_queries_kernel",
     "attention_backward_added:prepare_added_kernel",
     "attention_backward_added:attention_backward_added_kernel",
+    "attention_backward_shares:attention_backward_keys_shared_kernel",
+    "attention_backward_shares:add_shares_kernel",
     "attention_backward_added:finish_added_kernel",
     "attention_backward_persistent:attention_backward_keys_persistent_kernel",
     "attention_backward_persistent:attention_backward_queries_persistent_kernel",

@@ -303,8 +303,8 @@ def flash_attention_backward(
     for launch in run:
         launch.run()
     if len(run) == len(launches):
-        made = map(launches[0].named().get, SCRATCH)
-        remember(key, arrays, (dq, dk, dv), [x for x in made if x is not None and x is not dq], launches)
+        named = {name: x for launch in launches[::-1] for name, x in launch.named().items() if name in SCRATCH}
+        remember(key, arrays, (dq, dk, dv), [x for x in named.values() if x is not None and x is not dq], launches)
     return dq, dk, dv
 
 
@@ -321,11 +321,13 @@ def _launches(
 ) -> list[Launch]:  # fmt: skip
     from mltriton.kernels.attention_backward_added import added_launches, is_added  # They need this module.
     from mltriton.kernels.attention_backward_blocks import block_launches, steps_on
+    from mltriton.kernels.attention_backward_shares import in_shares
 
     if (steps := steps_on(target, q)) is not None:
         if not deterministic and is_added(q, k, causal, window, steps[0]):
             return added_launches(do, q, k, v, o, lse, dq, dk, dv, sm_scale, steps[0], target)
-        return block_launches(do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale, steps, target, window)
+        made = block_launches(do, q, k, v, o, lse, dq, dk, dv, causal, sm_scale, steps, target, window)
+        return [made[0], *in_shares(made[1])]
     batch, kv_heads, n_keys, dim = k.shape
     blocks = stages = None
     if (family := family_of_warps(target)) and batch * n_keys:
@@ -335,7 +337,7 @@ def _launches(
     return [launch.on(target, blocks and blocks.warps, stages) for launch in launches]
 
 
-SCRATCH = ("delta_ptr", "lse2_ptr", "dq_ptr", "sums_ptr")  # what the first launch is given to write
+SCRATCH = ("delta_ptr", "lse2_ptr", "dq_ptr", "sums_ptr", "shares_ptr")  # what one launch writes for another
 STAGE_BLOCKS = 12  # of queries, and of their gradients, that a step takes from shared memory in one order or another
 
 

@@ -20,6 +20,7 @@ from mltriton.kernels.arrays import Array, empty, strides_of
 from mltriton.kernels.attention import LOG2_E, block_at, head_of, scale_of
 from mltriton.kernels.attention_backward_blocks import Step, beside, gradients_of_keys
 from mltriton.kernels.attention_blocks import block_dim
+from mltriton.kernels.gemm_persistent import multiprocessors_of
 from mltriton.kernels.launch import Launch
 
 LONG = 4096  # keys, from which on it is faster (H100, D 128: 3 to 4 %; at 1024 9 % slower)
@@ -79,10 +80,11 @@ def finish_added_kernel(
 
 def is_added(q: Array, k: Array, causal: bool, window: int, step: Step) -> bool:
     """Whether dq is added up in memory where it may be: not where heads share keys (four heads on one: 1.01 of SDPA's
-    backward without, 0.96 with it), since then fewer programs have more to do.
+    backward without, 0.96 with it), since then fewer programs have more to do, nor where several would share a block.
     """
     fits = block_dim(q.shape[-1]) == DIM and k.shape[2] % step.keys == 0 and q.shape[1] == k.shape[1]
-    return fits and not causal and not window and k.shape[2] >= LONG
+    many = 2 * k.shape[0] * k.shape[1] * k.shape[2] // step.keys > multiprocessors_of(q)
+    return fits and many and not causal and not window and k.shape[2] >= LONG
 
 
 def added_launches(

@@ -77,10 +77,12 @@ def gradients_of_keys(
     do_ptr, q_ptr, k_ptr, v_ptr, lse2_ptr, delta_ptr, dk_ptr, dv_ptr, sm_scale,
     do_strides, q_strides, k_strides, v_strides,
     n_sequences, n_kv_heads, heads_per_kv, n_queries, n_keys, dim, padded,
-    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, sums_ptr=None,
+    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
+    sums_ptr=None, share_ptr=None, share=0, shares=1,
 ):  # fmt: skip
     """dk and dv, contiguous, of a block of BN keys of one of batch * kv_heads sequences. lse2 and delta have `padded`
     queries for each of n_sequences heads. What the keys add to dq is added at `sums_ptr`, if there is one, in memory.
+    Where there is a `share_ptr`, it gets what the `share`th of `shares` equal parts of the queries add to dk and dv.
     """
     key = block * BN
     kv_sequence = kv_sequence.to(tl.int64)
@@ -105,30 +107,60 @@ def gradients_of_keys(
         end = tl.minimum(n_queries, key + BN + WINDOW - 1)
         masked = tl.minimum(masked, end)
         far = tl.minimum(end, tl.maximum(masked, (key + WINDOW) // BM * BM))
-    for member in range(heads_per_kv):
+    bounds = start, masked, far, end
+    first_member, members = 0, heads_per_kv
+    if share_ptr is not None:
+        steps = tl.maximum(1, tl.cdiv(end - start, BM))  # of each head
+        low, high = share * (members * steps) // shares, (share + 1) * (members * steps) // shares
+        first_member, members = tl.maximum(low // steps, 0), tl.cdiv(high, steps)
+    for member in tl.range(first_member, members):
         head = kv_head * heads_per_kv + member
         sequence = batch * n_kv_heads * heads_per_kv + head
         row = sequence.to(tl.int32)
-        q_block = block_at(head_of(q_ptr, q_strides, batch, head), (n_queries, dim), q_strides[2:], start, BM, BD)
-        do_block = block_at(head_of(do_ptr, do_strides, batch, head), (n_queries, dim), do_strides[2:], start, BM, BD)
+        if share_ptr is not None:
+            of, to = start + (low - member * steps) * BM, start + (high - member * steps) * BM
+            bounds = (
+                clamped(start, of, to, end), clamped(masked, of, to, end),
+                clamped(far, of, to, end), clamped(end, of, to, end),
+            )  # fmt: skip
+        q_block = block_at(head_of(q_ptr, q_strides, batch, head), (n_queries, dim), q_strides[2:], bounds[0], BM, BD)
+        do_block = block_at(
+            head_of(do_ptr, do_strides, batch, head), (n_queries, dim), do_strides[2:], bounds[0], BM, BD
+        )
         sums = None if sums_ptr is None else sums_ptr + sequence * padded * BD
         if CAUSAL:
             dk, dv, q_block, do_block = sum_over_queries(
-                dk, dv, k, v, q_block, do_block, lse2, delta, row, keys, start, masked, sm_scale * LOG2_E,
+                dk, dv, k, v, q_block, do_block, lse2, delta, row, keys, bounds[0], bounds[1], sm_scale * LOG2_E,
                 WINDOW, True, BM, sums,
             )  # fmt: skip
         dk, dv, q_block, do_block = sum_over_queries(
-            dk, dv, k, v, q_block, do_block, lse2, delta, row, keys, masked, far, sm_scale * LOG2_E,
+            dk, dv, k, v, q_block, do_block, lse2, delta, row, keys, bounds[1], bounds[2], sm_scale * LOG2_E,
             WINDOW, False, BM, sums,
         )  # fmt: skip
         if WINDOW > 0:
             dk, dv, q_block, do_block = sum_over_queries(
-                dk, dv, k, v, q_block, do_block, lse2, delta, row, keys, far, end, sm_scale * LOG2_E,
+                dk, dv, k, v, q_block, do_block, lse2, delta, row, keys, bounds[2], bounds[3], sm_scale * LOG2_E,
                 WINDOW, True, BM, sums,
             )  # fmt: skip
+    if share_ptr is None:
+        store_gradients(dk, dv, dk_ptr, dv_ptr, sm_scale, kv_sequence, key, n_keys, dim)
+    else:
+        tl.store(block_at(share_ptr, (2 * BN, BD), (BD, 1), 0, BN, BD), dk)
+        tl.store(block_at(share_ptr, (2 * BN, BD), (BD, 1), BN, BN, BD), dv)
+
+
+@triton.jit
+def clamped(row, low, high, end):
+    """The nearest of rows [low, high], of which none is behind `end`."""
+    return tl.minimum(tl.maximum(row, low), tl.minimum(high, end))
+
+
+@triton.jit
+def store_gradients(dk, dv, dk_ptr, dv_ptr, sm_scale, kv_sequence, key, n_keys, dim):
+    """Sums over queries as gradients of keys from `key` on, contiguous, of one of batch * kv_heads sequences."""
     dk_base, dv_base = dk_ptr + kv_sequence * n_keys * dim, dv_ptr + kv_sequence * n_keys * dim
-    dk_block = block_at(dk_base, (n_keys, dim), (dim, 1), key, BN, BD)
-    dv_block = block_at(dv_base, (n_keys, dim), (dim, 1), key, BN, BD)
+    dk_block = block_at(dk_base, (n_keys, dim), (dim, 1), key, dk.shape[0], dk.shape[1])
+    dv_block = block_at(dv_base, (n_keys, dim), (dim, 1), key, dv.shape[0], dv.shape[1])
     tl.store(dk_block, (dk * sm_scale).to(dk_ptr.dtype.element_ty), boundary_check=(0, 1))
     tl.store(dv_block, dv.to(dv_ptr.dtype.element_ty), boundary_check=(0, 1))
 
