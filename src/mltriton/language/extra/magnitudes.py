@@ -154,7 +154,7 @@ def _power_of_two(exponent: tensor, like: tensor) -> tensor:
 
 @builtin
 def ilogb(x: object) -> tensor:
-    """The exponent of x as int32; the least int32 for 0, the greatest for infinity and NaN."""
+    """The exponent of x as int32; the least int32 for 0 and NaN, the greatest for infinity (NVIDIA's)."""
     value = wide(x, "ilogb")
     return _exponent(abs(value), value)
 
@@ -166,7 +166,7 @@ def _exponent(size: tensor, value: tensor) -> tensor:
     scaled = where(is_small, size * 2.0**mantissa, size)
     field = (reinterpret(scaled, types.get_int_dtype(bits, signed=True)) >> mantissa).to(types.int32)
     exponent = field - where(is_small, bias + mantissa, bias)
-    return where(size == 0.0, _LEAST, where(size < float("inf"), exponent, _MOST))
+    return where(size < float("inf"), where(size == 0.0, _LEAST, exponent), where(size == size, _MOST, _LEAST))
 
 
 @builtin
