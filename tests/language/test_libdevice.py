@@ -215,6 +215,49 @@ def test_lengths(dtype):
             assert_close(found, 1 / wanted[2:], 6)
 
 
+# What NVIDIA's own functions give, its bitcode run on a CPU.
+EDGES_OF = {
+    "sinpi": {-0.0: -0.0, 1: 0.0, -2: -0.0, 3: 0.0, 2.0**31: 0.0, -3e38: -0.0, 8388607.5: -1, np.inf: np.nan},
+    "cospi": {0.5: 0.0, -2.5: 0.0, 2.0**24: 1, 2.0**31: 1, 8388609.0: -1, -3e38: 1, 4194303.5: 0.0, np.nan: np.nan},
+    "log1p": {-np.inf: np.nan, np.inf: np.inf, -1: -np.inf, -0.0: -0.0},
+    "rint": {-0.5: -0.0, -1e-45: -0.0, -0.0: -0.0, 0.5: 0.0, -1.5: -2, -np.inf: -np.inf, np.nan: np.nan},
+    "nearbyint": {-0.25: -0.0},
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", EDGES_OF)
+def test_edges_and_the_sign_of_zero(name, dtype):
+    x = np.array(list(EDGES_OF[name]), dtype)
+    wanted = np.array(list(EDGES_OF[name].values()), dtype)
+    for found in results(name, x):
+        np.testing.assert_array_equal(found, wanted)
+        is_number = ~np.isnan(wanted)
+        np.testing.assert_array_equal(np.signbit(found)[is_number], np.signbit(wanted)[is_number])
+
+
+@pytest.mark.parametrize("target", [np.int32, np.uint32, np.int64, np.uint64])
+@pytest.mark.parametrize("source", [np.float32, np.float64])
+def test_floats_that_no_integer_holds_become_the_nearest(source, target):
+    info, names = np.iinfo(target), {np.int32: "int", np.uint32: "uint", np.int64: "ll", np.uint64: "ull"}
+    name = f"{'float' if source is np.float32 else 'double'}2{names[target]}"
+    x = np.array([np.inf, -np.inf, np.nan, 1e30, -1e30, 2.0**info.bits, -0.75, 7.75], source)
+    highest_bit = -(2**31) if info.min else 2**31
+    of_nan = 0 if source is np.float32 and info.bits == 32 else highest_bit << info.bits - 32
+    for rounding, last in (
+        ("rz", [0, 7]),
+        ("rd", [max(info.min, -1), 7]),
+        ("ru", [0, 8]),
+        ("rn", [max(info.min, -1), 8]),
+    ):
+        for found in results(f"{name}_{rounding}", x, dtype=target):
+            assert found.tolist() == [info.max, info.min, of_nan, info.max, info.min, info.max, *last]
+    if target is np.int64:
+        for name in ("llrint", "llround"):
+            for found in results(name, x, dtype=target):
+                assert found.tolist() == [info.max, info.min, info.min, info.max, info.min, info.max, -1, 8]
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_exponents(dtype):
     info = np.finfo(dtype)

@@ -11,8 +11,8 @@ import math as host
 from mltriton.language import types
 from mltriton.language.building import builtin
 from mltriton.language.comparison import where
-from mltriton.language.extra.elementary import copysign, isinf, log1p, rint, signbit, wide
-from mltriton.language.math import abs, cos, floor, fma, log, sin, sqrt
+from mltriton.language.extra.elementary import copysign, isinf, log1p, rint, signbit, trunc, wide
+from mltriton.language.math import abs, cos, fma, log, sin, sqrt
 from mltriton.language.semantic import literal, promoted
 from mltriton.language.tensor import tensor
 
@@ -128,10 +128,14 @@ def cospi(x: object) -> tensor:
 
 
 def _quarter_turns(x: tensor, first: int) -> tensor:
-    """sin(pi * x + first * pi/2): exact where the result is a multiple of a half turn's sine."""
-    turns = rint(x * 2.0)
-    rest = (x - turns * 0.5) * host.pi
-    turns = turns + float(first)
-    quarter = (turns - floor(turns * 0.25) * 4.0).to(types.int32)
+    """sin(pi * x + first * pi/2): exact where the result is a multiple of a half turn's sine.
+
+    A zero has the sign of x where it is the sine's, and none where it is the cosine's, as NVIDIA's.
+    """
+    below = x - trunc(x * 0.5) * 2.0  # Exact, since it is no longer than x: quarters of large numbers fit in no float.
+    turns = rint(below * 2.0)
+    rest = (below - turns * 0.5) * host.pi
+    quarter = turns.to(types.int32) + first
     value = where((quarter & 1) == 0, sin(rest), cos(rest))
-    return where(isinf(x), float("nan"), where((quarter & 2) == 0, value, -value))
+    value = where((quarter & 2) == 0, value, -value)
+    return where(value == 0.0, full_like(x, 0.0) if first else copysign(0.0, x), value)

@@ -54,7 +54,7 @@ def log1p(x: object) -> tensor:
     value = wide(x, "log1p")
     more = add(value, 1.0)
     corrected = mul(log(more), truediv(value, sub(more, 1.0)))
-    return where(equal(more, 1.0), value, where(isinf(more), more, corrected))
+    return where(equal(more, 1.0), value, where(equal(more, float("inf")), more, corrected))
 
 
 @builtin
@@ -136,7 +136,7 @@ def rint(x: object) -> tensor:
     rest = sub(value, low)
     half = mul(low, 0.5)
     goes_up = bitwise_or(less_than(0.5, rest), bitwise_and(equal(rest, 0.5), not_equal(floor(half), half)))
-    return where(goes_up, add(low, 1.0), low)
+    return copysign(where(goes_up, add(low, 1.0), low), value)
 
 
 @builtin

@@ -1,7 +1,7 @@
 """`libdevice`'s functions of integers, the bits of numbers, and conversions that say how they round.
 
 Takes int32 or int64 tensors where a function is about integers (a bool or a narrower integer becomes int32); wraps as
-all integers do. A conversion of a float that does not fit gives an unspecified integer.
+all integers do. A float that does not fit becomes the nearest integer that there is, as on NVIDIA's GPUs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mltriton.language.casting import cast, reinterpret
 from mltriton.language.comparison import where
 from mltriton.language.extra.elementary import rint, round, trunc, wide
 from mltriton.language.math import ceil, floor
-from mltriton.language.semantic import broadcast_all, promoted, to_tensor
+from mltriton.language.semantic import broadcast_all, literal, promoted, to_tensor
 from mltriton.language.tensor import tensor
 from mltriton.language.types import dtype
 
@@ -161,13 +161,26 @@ def byte_perm(x: object, y: object, s: object) -> tensor:
 @builtin
 def llrint(x: object) -> tensor:
     """x rounded to nearest, halves to even, as int64."""
-    return cast(rint(x), types.int64)
+    return _fitting(rint(x), types.int64)
 
 
 @builtin
 def llround(x: object) -> tensor:
     """x rounded to nearest, halves away from zero, as int64."""
-    return cast(round(x), types.int64)
+    return _fitting(round(x), types.int64)
+
+
+def _fitting(value: tensor, target: dtype) -> tensor:
+    """A whole float as an integer, the nearest one where it does not fit; NaN as PTX's `cvt` has it."""
+    is_signed, shape = target.is_int_signed(), value.type.shape
+    span = 1 << target.bits - is_signed  # One more than the greatest.
+    least = -span if is_signed else 0
+    half = -span if is_signed else span // 2  # The highest bit alone.
+    of_nan = 0 if target.bits == 32 and value.dtype is types.float32 else half
+    fits = (value >= float(least)) & (value < float(span))
+    inside = cast(where(fits, value, 0.0), target)
+    low, high, none = (literal(number, target, shape) for number in (least, span - 1, of_nan))
+    return where(fits, inside, where(value >= float(span), high, where(value < float(least), low, none)))
 
 
 def _required(x: object, kind: dtype, name: str) -> tensor:
@@ -183,7 +196,7 @@ def _view(name: str, source: dtype, target: dtype) -> Callable[[object], tensor]
 
 def _to_integer(name: str, source: dtype, target: dtype, rounding: str) -> Callable[[object], tensor]:
     def convert(x: object) -> tensor:
-        return cast(_ROUNDINGS[rounding](wide(_required(x, source, name), name)), target)
+        return _fitting(_ROUNDINGS[rounding](wide(_required(x, source, name), name)), target)
 
     return made_builtin(convert, name, f"x as {target}, rounded as {rounding} says (nearest even, to zero, down, up).")
 
