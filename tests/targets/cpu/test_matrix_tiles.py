@@ -51,6 +51,18 @@ def test_four_products_a_step_and_no_move_of_a_tile() -> None:
 
 
 @pytest.mark.parametrize(
+    ("shape", "lines"),
+    [
+        (DotShape("bf16", 64, 128, panel=32, panel_stride=32 * 64, steps=32), 32 // 4),
+        (DotShape("bf16", 64, 128, panel=32, panel_stride=32 * 64), 0),  # whose rows are in scratch memory
+        (DotShape("bf16", 64, 32, steps=32), 0),
+    ],
+)
+def test_blocks_side_by_side_bring_the_next_rows_nearer(shape: DotShape, lines: int) -> None:
+    assert assembly(shape, 32).count("prefetcht1") == lines
+
+
+@pytest.mark.parametrize(
     ("dtype", "unsigned", "name"),
     [
         ("i8", "", "tdpbssd"),

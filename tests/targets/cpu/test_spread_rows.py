@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -45,3 +46,17 @@ def test_results(every_isa: CpuFeatures, dtype: str, distance: int) -> None:
 )
 def test_what_is_copied(isa: CpuFeatures, shape: DotShape, copies: bool) -> None:
     assert ("@copy_" in text_of_dot(isa, shape)) == copies
+
+
+@pytest.mark.parametrize(
+    ("shape", "prefetches"),
+    [
+        (DotShape("f32", 12, 256, steps=256), True),
+        (DotShape("f32", 12, 256), False),
+        (DotShape("f32", 12, 256, "column", steps=256), False),
+        (DotShape("f32", 12, 16, steps=256), False),
+    ],
+)
+def test_what_is_brought_nearer(isa: CpuFeatures, shape: DotShape, prefetches: bool) -> None:
+    nearer = re.findall(r"@llvm\.prefetch\.p0\(ptr [^,]+, i32 0, i32 2, i32 1\)", text_of_dot(isa, shape))
+    assert bool(nearer) == prefetches

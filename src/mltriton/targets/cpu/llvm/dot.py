@@ -12,8 +12,8 @@ k * b_stride, columns next to each other: a row-major matrix as it is, or panels
 
 Rows are walked in register tiles, and columns within a row tile, so that the rows of `a` stay in the first-level cache
 while `b` streams. Rows of `a` that are far from each other in memory are copied next to each other first: a power of
-two apart, they would share a few sets of that cache. A register tile is one call of a noinline micro-kernel: LLVM
-allocates registers per function, and a loop nest around the kernel makes it spill.
+two apart, they would share a few sets of that cache. The next ones are brought nearer meanwhile. A register tile is a
+call of a noinline micro-kernel: LLVM allocates registers per function, and a loop nest around it makes it spill.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from collections.abc import Iterator, Sequence
 from mltriton.records import NamedTuple
 from mltriton.targets.cpu.features import CpuFeatures
 from mltriton.targets.cpu.llvm.dot_instructions import INSTRUCTIONS, DotInstruction
-from mltriton.targets.llvm.types import I1, I32, I64, PTR, VOID, Type, Value, constant
+from mltriton.targets.llvm.types import I1, I8, I32, I64, PTR, VOID, Type, Value, constant
 from mltriton.targets.llvm.writer import Function, Module
 
 CACHE_LINE = 64
 COPIED_ROWS = 16384  # bytes of rows of `a`, at most, that are copied: half of a small first-level cache
 FEWEST_TILES = 4  # side by side, for which rows of `a` are worth a copy
+MOST_PREFETCHED = 256  # bytes of each row of `a`, for a register tile
 SPREAD = 3072  # bytes from one row of `a` to the next from which on they are
 UNROLL = 4  # steps of k between two loop branches: address arithmetic is shared, which 4-wide front ends need
 FEW_ROWS = 8  # what is left of so many times as many rows has a micro-kernel of its own that is not unrolled
@@ -159,8 +160,26 @@ class _Generator(NamedTuple):
         for row, rows in _steps(function, cut_rows(shape.rows, tile.rows), "row"):
             lines = rows_of_a(row, rows)
             for column, columns in _steps(function, cut(shape.columns, tile.vectors * self.lanes), "column"):
+                self._prefetch_below(function, shape, (row, rows), (column, columns))
                 tile_of(lines, row, rows, column, columns)
         function.ret()
+
+    def _prefetch_below(
+        self, function: Function, shape: DotShape, rows: tuple[Value, int], columns: tuple[Value, int]
+    ) -> None:
+        """Bring rows of `a` below those of a register tile nearer, each tile in a row of them its share of k."""
+        a, a_stride, *_ = function.parameters
+        a_type, (row, count), (column, width) = self.instruction.a_type, rows, columns
+        length = shape.steps * self.instruction.group * a_type.bytes
+        share = -(-length * width // shape.columns)
+        if not length or shape.a_layout == "column" or length < shape.columns or share > MOST_PREFETCHED:
+            return
+        below = function.gep(a, function.mul(a_stride, function.add(row, count)), a_type)
+        below = function.gep(below, function.mul(column, length // shape.columns), I8)
+        for number in range(count):
+            line = function.gep(below, function.mul(a_stride, number), a_type)
+            for place in range(0, share, CACHE_LINE):
+                prefetch(function, function.gep(line, place, I8))
 
     def _copied_length(self, shape: DotShape) -> int:
         """Elements from one copied row of `a` to the next, of which the last cache line is not used; 0 for no copy."""
@@ -249,12 +268,10 @@ class _Generator(NamedTuple):
 
     def _prefetch_beside(self, function: Function, lines: Sequence[Value], columns: int) -> None:
         """Bring the tile of c to the right of this one nearer for writing: it is most likely the next."""
-        arguments = [constant(I32, number) for number in (1, 3, 1)]
         element = self.instruction.accumulator
         for line in lines:
             for column in range(columns, 2 * columns, CACHE_LINE // element.bytes):
-                pointer = function.gep(line, column, element)
-                function.declared_call("llvm.prefetch.p0", VOID, pointer, *arguments)
+                prefetch(function, function.gep(line, column, element), write=True)
 
     def _first_accumulators(self, function: Function, cells: Sequence[tuple[Value, Type]]) -> list[Value]:
         return function.choose(
@@ -297,6 +314,12 @@ class _Generator(NamedTuple):
     def _load_b(self, function: Function, start: Value, offset: Value, lanes: int) -> Value:
         pointer = function.gep(start, offset, self.instruction.b_type)
         return function.load(self.instruction.b_load.with_lanes(lanes), pointer, self.instruction.b_type.bytes)
+
+
+def prefetch(function: Function, address: Value, *, write: bool = False) -> None:
+    """Bring a cache line to the second-level cache, where it is read soon, or to the first-level one to be written."""
+    arguments = [constant(I32, number) for number in ((1, 3, 1) if write else (0, 2, 1))]
+    function.declared_call("llvm.prefetch.p0", VOID, address, *arguments)
 
 
 def _steps(function: Function, pieces: Sequence[tuple[int, int]], name: str) -> Iterator[tuple[Value, int]]:

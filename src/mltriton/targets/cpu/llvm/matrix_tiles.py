@@ -4,7 +4,9 @@ Level: `llvm`. A tile is a register of up to 16 rows of 64 bytes. `tile_dot_func
 function of the signature and meaning that `dot.py` states, for a row-major `a` and groups that fill 4 bytes (bf16 and
 f16 pairs, i8 quads). C is walked in blocks of 2 x 2 tiles; where rows, columns or k are no multiples of a tile's,
 smaller tiles follow. The sizes of all tiles are one table in memory, loaded in front of the blocks that have them: that
-clears the tiles, so no state is left between blocks, and the function releases them at its end.
+clears the tiles, so no state is left between blocks, and the function releases them at its end. Rows of `a` that do not
+lie in scratch memory are brought to the second-level cache a block of rows ahead, while tiles multiply: the hardware
+does not follow as many rows as a tile has.
 
 Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18 (tile palette 1).
 """
@@ -15,7 +17,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from mltriton.records import NamedTuple
-from mltriton.targets.cpu.llvm.dot import PARAMETERS, DotShape, cut
+from mltriton.targets.cpu.llvm.dot import PARAMETERS, DotShape, cut, prefetch
 from mltriton.targets.llvm.types import BF16, F16, F32, I1, I8, I32, VOID, Type, Value, constant
 from mltriton.targets.llvm.writer import Function, Module
 
@@ -23,6 +25,7 @@ SIDE = 16  # rows of a tile, columns of accumulators, and groups of k
 ROW_BYTES = 64
 BLOCK = 2 * SIDE  # rows and columns of C in four tiles
 _CONFIG_BYTES, _COLUMN_BYTES_AT, _ROWS_AT = 64, 16, 48
+MOST_PREFETCHES = 16  # in a step of four products
 # Tile registers: sums of tile row i and column j in 2 i + j, then those of a, then those of b.
 _A, _B = 4, 6
 
@@ -143,13 +146,29 @@ class _Generator(NamedTuple):
         left = function.gep(a, function.mul(a_stride, row), element)
         per_column = self.shape.panel_stride // self.shape.panel if self.shape.panel else group
         right = function.gep(b, function.mul(column, per_column), element)
+        below = self._rows_below(block, row, column)
         with function.loop(groups.start, groups.stop, groups.step, name="k") as loop:
+            for line in below:
+                prefetch(function, function.gep(line, function.mul(loop.index, group), element))
             a_step = function.gep(left, function.mul(loop.index, group), element)
             b_step = function.gep(right, function.mul(loop.index, b_stride), element)
             self._step(block, a_step, b_step)
             loop.yield_()
         for tile, address in cells:
             self._call("tilestored64", constant(I8, tile), address, c_bytes)
+
+    def _rows_below(self, block: Block, row: Value, column: Value) -> list[Value]:
+        """Rows of `a` below those of a block of C, as many as it brings nearer: side by side, blocks bring them all."""
+        function, element = self.function, self.instruction.element
+        a, a_stride, *_ = function.parameters
+        share = -(-block.rows * block.columns // self.shape.columns)
+        if not self.shape.steps or share > MOST_PREFETCHES:
+            return []
+        across = function.lshr(column, BLOCK.bit_length() - 1)
+        first = function.add(function.add(row, block.rows), function.mul(across, share))
+        return [
+            function.gep(a, function.mul(a_stride, function.add(first, number)), element) for number in range(share)
+        ]
 
     def _step(self, block: Block, a: Value, b: Value) -> None:
         """Products of one step of k. Each operand is loaded right before its first use."""

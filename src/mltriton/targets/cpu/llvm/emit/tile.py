@@ -88,8 +88,8 @@ def _dot(e: Emitter, op: tile.Dot) -> None:
     )
     has_rest = k.literal is None or int(k.literal) % UNROLL != 0
     unsigned = "a" * op.a_unsigned + "b" * op.b_unsigned
-    shape = DotShape(dtype, op.m, op.n, op.a_layout, op.panel, op.panel_stride, has_rest, unsigned)
     steps = int(k.literal) if k.literal is not None and a_stride.literal is None else 0
+    shape = DotShape(dtype, op.m, op.n, op.a_layout, op.panel, op.panel_stride, has_rest, unsigned, steps)
     arguments = (e.get(op.a), a_stride, e.get(op.b), b_stride, e.get(op.c), c_stride, k, e.get(op.accumulate))
     try:
         if dtype in e.features.matrix_tiles and k.literal is not None:
@@ -97,7 +97,7 @@ def _dot(e: Emitter, op: tile.Dot) -> None:
 
             f.call(tile_dot_function(e.module, shape, int(k.literal)), VOID, *arguments)
         else:
-            call_dot(f, e.features, shape._replace(steps=steps), *arguments)
+            call_dot(f, e.features, shape, *arguments)
     except (KeyError, ValueError) as error:
         raise BackendError(str(error.args[0]), location=op.loc.in_source) from error
 
