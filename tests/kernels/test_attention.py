@@ -179,18 +179,18 @@ def test_scores_are_summed_over_parts_of_the_dimension() -> None:
     assert_accurate(o, reference(q, k, v, True, 40**-0.5), 100.0)
 
 
-@pytest.mark.parametrize("window", [None, 30])
+@pytest.mark.parametrize(("causal", "window"), [(False, None), (True, None), (True, 30)])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_warps_take_turns_at_rows_of_a_block(dtype: str, window: int | None) -> None:
+def test_warps_take_turns_at_rows_of_a_block(dtype: str, causal: bool, window: int | None) -> None:
     """Lengths that nothing divides, both masks, and the logarithms of the sums."""
     q, k, v = arrays(1, 4, 150, 40, keys=170, kv_heads=2, dtype=dtype)
     o, lses = q * 0, [random(RNG, (1, 4, 150), "float32") for _ in range(2)]
-    whole, parted = (attention_launch(q, k, v, o, bool(window), None, Blocks(64, 32), lse, window) for lse in lses)
+    whole, parted = (attention_launch(q, k, v, o, causal, None, Blocks(64, 32), lse, window) for lse in lses)
     whole.run()
     rows_launch(parted, 16).run()
     np.testing.assert_allclose(*map(wide, lses), rtol=1e-5)
     largest = np.abs(wide(v)).max()
-    assert_accurate(o, reference(q, k, v, bool(window), 40**-0.5, window), largest * 2.0**13)
+    assert_accurate(o, reference(q, k, v, causal, 40**-0.5, window), largest * 2.0**13)
 
 
 def test_long_full_attention_of_narrow_elements_is_done_in_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,12 +201,18 @@ def test_long_full_attention_of_narrow_elements_is_done_in_rows(monkeypatch: pyt
         (16, 64, Blocks(512, 512, rows=128)),
     ):
         monkeypatch.setattr(attention_blocks, "num_threads", lambda threads=threads: threads)
-        assert choose_narrow_blocks(4096, 4096, sequences, False) == blocks
-        assert choose_narrow_blocks(4096, 100, sequences, False).keys == 128
-        for queries, causal in ((4096, True), (40, False)):
-            assert choose_narrow_blocks(queries, 4096, sequences, causal) == choose_blocks(
-                queries, 4096, sequences, causal
-            )
+        assert choose_narrow_blocks(4096, 4096, sequences, False, 128) == blocks
+        assert choose_narrow_blocks(4096, 100, sequences, False, 128).keys == 128
+        for problem in ((4096, 4096, sequences, True), (40, 4096, sequences, False)):
+            assert choose_narrow_blocks(*problem, 64) == choose_blocks(*problem)
+
+
+def test_long_causal_attention_of_wide_heads_is_done_in_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a program has more queries than are done with at a time."""
+    monkeypatch.setattr(attention_blocks, "num_threads", lambda: 1)
+    assert choose_narrow_blocks(4096, 4096, 1, True, 128) == Blocks(256, 256, rows=128)
+    assert choose_narrow_blocks(4096, 100, 1, True, 96) == Blocks(256, 128, rows=128)
+    assert choose_narrow_blocks(1024, 1024, 1, True, 128) == choose_blocks(1024, 1024, 1, True)
 
 
 @pytest.mark.parametrize(

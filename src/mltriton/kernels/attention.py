@@ -269,8 +269,8 @@ def launch_on(
     """
     blocks = blocks_on(target, q)
     if blocks is None:
-        choose = choose_blocks if item_size(q) > 2 else choose_narrow_blocks
-        blocks = choose(q.shape[2], k.shape[2], q.shape[0] * q.shape[1], causal)
+        problem = q.shape[2], k.shape[2], q.shape[0] * q.shape[1], causal
+        blocks = choose_blocks(*problem) if item_size(q) > 2 else choose_narrow_blocks(*problem, q.shape[3])
     launch = attention_launch(q, k, v, o, causal, sm_scale, blocks, lse, window)
     if blocks.rows:
         from mltriton.kernels.attention_rows import rows_launch  # Only such blocks need it.

@@ -107,27 +107,33 @@ def choose_blocks(n_queries: int, n_keys: int, sequences: int, causal: bool) -> 
     while queries > 32 and triton.cdiv(n_queries, queries) * sequences < 2 * threads:
         queries //= 2
     keys = 128 if causal or queries == MOST_QUERIES else 512
-    return Blocks(
-        min(queries, max(16, triton.next_power_of_2(n_queries))), min(keys, max(16, triton.next_power_of_2(n_keys)))
-    )
+    return Blocks(min(queries, max(16, triton.next_power_of_2(n_queries))), _step_of(n_keys, keys))
 
 
 ROWS, STEP = 128, 512
+CAUSAL_STEP = 256
+NARROW_HEAD = 64  # of a dimension, whose packed keys and scores of whole blocks stay in a cache
 ROUNDS = 4  # programs of each thread, without which the slowest threads make all others wait
 
 
-def choose_narrow_blocks(n_queries: int, n_keys: int, sequences: int, causal: bool) -> Blocks:
-    """The same for elements of two bytes. Where every key counts, keys and values of long steps are packed once for
-    many queries, of which so many are done with at a time that their scores stay in the second-level cache. Measured
-    with bf16 on cores with AMX, dimensions 64 and 128: of 2048 tokens one thread takes 80 to 87 % of the time that
-    steps of 128 keys take, sixteen, of which two share a core, for 4096 tokens 80 to 90 % of it in 128 queries a
-    program instead of 256.
+def choose_narrow_blocks(n_queries: int, n_keys: int, sequences: int, causal: bool, dim: int) -> Blocks:
+    """The same for elements of two bytes. Keys and values of long steps are packed once for many queries, of which so
+    many are done with at a time that their scores stay in the second-level cache. Measured with bf16 on cores with AMX,
+    dimensions 64 and 128: where every key counts, of 2048 tokens one thread takes 80 to 87 % of the time that steps of
+    128 keys take, sixteen, of which two share a core, for 4096 tokens 80 to 90 % of it in 128 queries a program instead
+    of 256. Causal, of 2048 and 4096 tokens one thread takes 85 to 90 % with dimensions 96 and 128, as long with 64.
     """
     chosen = choose_blocks(n_queries, n_keys, sequences, causal)
-    if causal or chosen.queries <= ROWS:
+    if chosen.queries <= ROWS or (causal and dim <= NARROW_HEAD):
         return chosen
+    if causal:
+        return chosen._replace(keys=_step_of(n_keys, CAUSAL_STEP), rows=ROWS)
     queries, threads = chosen.queries, num_threads()
     while queries > ROWS and triton.cdiv(n_queries, queries) * sequences < ROUNDS * threads:
         queries //= 2
-    keys = min(STEP, max(16, triton.next_power_of_2(n_keys)))
-    return Blocks(queries, keys, rows=ROWS if queries > ROWS else 0)
+    return Blocks(queries, _step_of(n_keys, STEP), rows=ROWS if queries > ROWS else 0)
+
+
+def _step_of(n_keys: int, longest: int) -> int:
+    """Keys of a step, where there may be few."""
+    return min(longest, max(16, triton.next_power_of_2(n_keys)))
