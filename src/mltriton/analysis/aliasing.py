@@ -206,7 +206,7 @@ def waits_for_own_programs(op: Operation) -> bool:
 
 
 def _waits(op: Operation) -> bool:
-    return op.volatile if isinstance(op, tt.Load) else isinstance(op, ORDERING) and not _only_adds(op)
+    return op.volatile if isinstance(op, tt.Load) else isinstance(op, ORDERING) and not only_adds(op)
 
 
 def orders_memory(op: Operation) -> bool:
@@ -217,7 +217,7 @@ def orders_memory(op: Operation) -> bool:
     return waits_for_programs(op) or any(isinstance(inner, gpu.Barrier) for inner in op.walk())
 
 
-def _only_adds(op: Operation) -> bool:
+def only_adds(op: Operation) -> bool:
     """Whether an update orders nothing: it is relaxed, and nobody learns what was there before."""
     return isinstance(op, tt.AtomicRMW | tt.AtomicCAS) and op.sem == "relaxed" and not op.result.users
 

@@ -44,16 +44,17 @@ class AllocateSharedMemory(Pass):
     def run(self, module: Module) -> Module:
         for function in module.body.block.ops:
             if isinstance(function, tt.Func):
-                _allocate(function)
+                for op, block in placements_of(function).items():
+                    op.attributes = op.attributes | {ttg.ALLOCATION_OFFSET: IntegerAttr(block.offset, I32)}
         return module
 
 
-def _allocate(function: tt.Func) -> None:
+def placements_of(function: tt.Func) -> dict[ttg.LocalAlloc, Placement]:
+    """Where the blocks of a function go."""
     order = {op: number for number, op in enumerate(function.walk())}
     placements = {op: _placement(op, order) for op in order if isinstance(op, ttg.LocalAlloc)}
     place(sorted(placements.values(), key=lambda block: (block.first, -block.last)))
-    for op, block in placements.items():
-        op.attributes = op.attributes | {ttg.ALLOCATION_OFFSET: IntegerAttr(block.offset, I32)}
+    return placements
 
 
 def _placement(op: ttg.LocalAlloc, order: dict[Operation, int]) -> Placement:
@@ -67,11 +68,11 @@ def _alignment(op: ttg.LocalAlloc, memory: MemDescType) -> int:
     """What the offset is a multiple of."""
     if memory.encoding is not None:
         return SWIZZLED_ALIGNMENT
-    return COPIED_ALIGNMENT if any(isinstance(use, _ENGINE) for use in _uses(op.result) or ()) else ALIGNMENT
+    return COPIED_ALIGNMENT if any(isinstance(use, _ENGINE) for use in uses_of(op.result) or ()) else ALIGNMENT
 
 
 def _interval(op: ttg.LocalAlloc, order: dict[Operation, int]) -> tuple[int, int]:
-    uses = _uses(op.result)
+    uses = uses_of(op.result)
     body = None if op.block is None or op.init is not None else _body(op.block)
     if uses is None or body is None:
         return 0, len(order)
@@ -79,7 +80,7 @@ def _interval(op: ttg.LocalAlloc, order: dict[Operation, int]) -> tuple[int, int
     inside = set(body)
     around = [_around(use, inside) for use in uses]
     first, last = (choose(around, key=order.__getitem__, default=op) for choose in (min, max))
-    ends = [_end(use, body[body.index(last) + 1 :]) for use in uses if type(use) in UNDER_WAY]
+    ends = [end_of(use, body[body.index(last) + 1 :]) for use in uses if type(use) in UNDER_WAY]
     if None in ends:
         return 0, len(order)
     last = max((last, *(_around(end, inside) for end in ends if end)), key=order.__getitem__)
@@ -92,7 +93,7 @@ def _interval(op: ttg.LocalAlloc, order: dict[Operation, int]) -> tuple[int, int
     return 0, end if isinstance(op.parent_op, tt.Func) else len(order)
 
 
-def _end(use: Operation, behind: list[Operation]) -> Operation | None:
+def end_of(use: Operation, behind: list[Operation]) -> Operation | None:
     """The operation that waits for a copy or product: behind it in its own body, or among those `behind`."""
     if isinstance(use, ttng.WarpGroupDot) and not use.is_async:
         return use
@@ -125,12 +126,12 @@ def _around(use: Operation, body: set[Operation]) -> Operation:
     return use
 
 
-def _uses(memory: Value) -> list[Operation] | None:
+def uses_of(memory: Value) -> list[Operation] | None:
     """The operations that use a block or a part of it; None where they cannot be told."""
     found: list[Operation] = []
     for user in memory.users:
         if isinstance(user, ttg.MemDescSubview | ttg.MemDescTrans):
-            inner = _uses(user.result)
+            inner = uses_of(user.result)
             if inner is None:
                 return None
             found += [user, *inner]

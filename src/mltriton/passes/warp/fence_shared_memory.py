@@ -8,6 +8,7 @@ the fence stands right there.
 
 from __future__ import annotations
 
+from mltriton.analysis.aliasing import allocation_of
 from mltriton.dialects import gpu, tt, ttg, ttng
 from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module
@@ -25,9 +26,11 @@ class FenceSharedMemory(Pass):
         for function in (op for op in module.body.block.ops if isinstance(op, tt.Func)):
             ops = list(function.walk())
             multiplied = {memory for op in ops if isinstance(op, ttng.WarpGroupDot) for memory in _read(op)}
-            copied = any(isinstance(op, ttg.AsyncCopyGlobalToLocal) and _root(op.memory) in multiplied for op in ops)
+            copied = any(
+                isinstance(op, ttg.AsyncCopyGlobalToLocal) and allocation_of(op.memory) in multiplied for op in ops
+            )
             for op in ops:
-                stores = isinstance(op, ttg.LocalStore) and _root(op.memory) in multiplied
+                stores = isinstance(op, ttg.LocalStore) and allocation_of(op.memory) in multiplied
                 fills = isinstance(op, ttg.LocalAlloc) and op.init is not None and op.result in multiplied
                 if stores or fills or (copied and isinstance(op, ttg.AsyncWait)):
                     _fence_behind(op)
@@ -35,16 +38,7 @@ class FenceSharedMemory(Pass):
 
 
 def _read(dot: ttng.WarpGroupDot) -> list[Value]:
-    return [_root(operand) for operand in (dot.a, dot.b) if isinstance(operand.type, MemDescType)]
-
-
-def _root(memory: Value) -> Value:
-    """The whole of which a block in shared memory is a part."""
-    op = memory.defining_op
-    while isinstance(op, ttg.MemDescSubview | ttg.MemDescTrans):
-        memory = op.memory
-        op = memory.defining_op
-    return memory
+    return [allocation_of(operand) for operand in (dot.a, dot.b) if isinstance(operand.type, MemDescType)]
 
 
 def _fence_behind(op: Operation) -> None:

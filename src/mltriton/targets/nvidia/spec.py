@@ -31,7 +31,7 @@ PIPELINE = (
     "distribute-to-warps,store-by-warps,lower-cross-warp,fence-shared-memory,assign-lanes,delay-lane-sums,canonicalize,"
     "cse,licm,dce,verify-encodings",
     "fuse-multiply-add,pair-products,dce,match-target-size,canonicalize,cse,dce,demote-sums,schedule-loads,"
-    "check-registers,verify-encodings,allocate-shared-memory",
+    "check-registers,alternate-buffers,verify-encodings,allocate-shared-memory",
 )
 LANE_REGISTER = 4  # bytes
 OVERFULL = 1275  # of a lane: ptxas takes 3 s for products of 1105 registers (f16), minutes for 1293 (f32)
