@@ -9,10 +9,10 @@
 // CHECK: %[[OWN:.*]] = ttg.local_alloc : () -> !ttg.memdesc<4x16x64xf16
 // CHECK: %[[WARP:.*]] = arith.index_cast
 // CHECK: %[[THERE:.*]] = ttg.memdesc_subview %[[OWN]][%[[WARP]], %{{.*}}, %{{.*}}]
+// CHECK: %[[ROW:.*]] = arith.addi %{{.*}}, %first
 // CHECK: ttng.async_tma_store_wait
 // CHECK-NEXT: ttg.local_store %{{.*}}, %[[THERE]]
 // CHECK-NEXT: ttng.fence_async_shared
-// CHECK-NEXT: %[[ROW:.*]] = arith.addi %{{.*}}, %first
 // CHECK-NEXT: ttng.async_tma_copy_local_to_global %[[ROWS]][%[[ROW]], %{{.*}}] %[[THERE]]
 // CHECK-NOT: gpu.barrier
 // CHECK: ttng.async_tma_store_wait

@@ -291,7 +291,7 @@ class TensorCopies(NamedTuple):
     alignment: int = 16
     least_bytes: int = 2048
     least_ahead: int = 128
-    most_bytes: int = 64 * 1024
+    most_bytes: int = 96 * 1024
     all_bytes: int = 192 * 1024
     beside_products: bool = True
     row_bytes: int = 128

@@ -20,6 +20,7 @@ from typing import cast
 
 from mltriton.analysis.producers import Group, NotProduced, Producer, follows, producer_of
 from mltriton.analysis.residency import comes_late, programs_at_once
+from mltriton.analysis.staging import piece_of
 from mltriton.dialects import scf, tt, ttg, ttng
 from mltriton.dialects.scf_carried import carry_also, yield_also
 from mltriton.ir.attributes import IntegerAttr, integer_in, string_in
@@ -28,7 +29,8 @@ from mltriton.ir.module import Module, is_warp_level
 from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I32, MemDescType, TensorType
-from mltriton.passes.ttg.copy_blocks import block_bytes, copied_type, read_from, window_at
+from mltriton.layouts.base import Encoding
+from mltriton.passes.ttg.copy_blocks import block_bytes, copied_type, is_described, read_from, window_at
 from mltriton.passes.ttg.delay_dots import chained_values
 from mltriton.passes.ttg.dot_loads import is_load_of_dot
 from mltriton.passes.ttg.rings import Ring, State, begin_rings, make_ring
@@ -211,7 +213,17 @@ class Plan:
         """Bytes of blocks on their way to memory, which a loop needs beside the slots."""
         stores = [op for op in loop.body.block.ops if isinstance(op, tt.Store | tt.DescriptorStore)]
         blocks = [op.value.type for op in stores if isinstance(op.value.type, TensorType)]
+        if all(self._goes_by_warps(op) for op in stores):
+            return sum(piece.bytes for piece in {piece_of(block.with_encoding(None)) for block in blocks})
         return sum(block.bytes for block in blocks)
+
+    def _goes_by_warps(self, store: tt.Store | tt.DescriptorStore) -> bool:
+        """Whether each warp has rows of its own of what the engine stores for it (`store-by-warps`)."""
+        block = store.value.type
+        if not isinstance(store, tt.DescriptorStore) or not is_described(store) or not isinstance(block, TensorType):
+            return False
+        own = isinstance(block.encoding, Encoding) and block.encoding.per_warp_shape(block.shape)
+        return own == (block.shape[0] // self.warps, *block.shape[1:]) and block.rank == 2
 
     @property
     def registers(self) -> tuple[int, int]:

@@ -3,8 +3,10 @@
 Level: warp, behind `distribute-to-warps`. Takes blocks that all warps write to shared memory, each its rows, and that
 one warp then lets the engine copy to global memory, in loops of the default side of a `ttg.warp_specialize`. Changes
 them in place: a warp has a block of its own in shared memory, writes it once the engine has read what the warp's last
-copy took, and starts the copy of its rows; barriers for all warps go. Guarantees: no result changes; behind the loop
-the engine has read all. Purpose: warps that end an item of work do not wait for those that still multiply.
+copy took, and starts the copy of its rows; barriers for all warps go. Long rows go in pieces, one after the other
+through the same memory, which all stores of a loop share whose pieces are alike (`analysis/staging.py`). Guarantees: no
+result changes; behind the loop the engine has read all. Purpose: warps that end an item of work do not wait for those
+that still multiply.
 """
 
 from __future__ import annotations
@@ -14,14 +16,17 @@ from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from mltriton.analysis.aliasing import may_alias
-from mltriton.dialects import arith, gpu, scf, ttg, ttng
+from mltriton.analysis.staging import piece_columns
+from mltriton.dialects import arith, gpu, scf, ttg, ttig, ttng
 from mltriton.ir.builder import Builder
 from mltriton.ir.module import Module, is_warp_level
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.passes import Pass
-from mltriton.ir.types import I32, MemDescType, TensorDescType, byte_width
+from mltriton.ir.types import I32, MemDescType, TensorDescType, TensorType, byte_width
 from mltriton.targets.base import TensorCopies
 from mltriton.targets.registry import num_warps_of, spec_of
+
+Owned = dict[tuple[scf.For, MemDescType], Value]  # what a warp has of its own in a loop, of each kind
 
 
 @dataclass(frozen=True)
@@ -37,10 +42,11 @@ class StoreByWarps(Pass):
             return module
         warps = num_warps_of(module)
         stores = {op: _find(op, warps) for op in module.walk() if isinstance(op, ttng.AsyncTMACopyLocalToGlobal)}
+        owned: Owned = {}
         for op, found in stores.items():
             if found is not None:
                 meet = warps > self.apart or any(_may_follow(op, other, stores) for other in stores)
-                _rewrite(found, copies, warps, meet=meet)
+                _rewrite(found, copies, warps, owned, meet=meet)
         return module
 
 
@@ -102,30 +108,48 @@ def _is_of_rows(made: ttg.LocalAlloc, part: ttg.MemDescSubview, warps: int) -> b
     return len(whole) == len(own) == 2 and own[1] == whole[1] and own[0] * warps == whole[0]
 
 
-def _rewrite(found: _Copy, copies: TensorCopies, warps: int, *, meet: bool) -> None:
+def _rewrite(found: _Copy, copies: TensorCopies, warps: int, owned: Owned, *, meet: bool) -> None:
     loop = cast(scf.For, found.branch.parent_op)
-    old = cast(MemDescType, found.part.result.type)
-    layout = copies.layout(old.shape, byte_width(old.element))
+    value = cast(TensorType, found.store.value.type)
+    rows, columns = value.shape
+    width = piece_columns(columns, byte_width(value.element))
+    layout = copies.layout((rows, width), byte_width(value.element))
+    own = MemDescType((rows, width), value.element, layout)
     builder = Builder().before(found.store)
     builder.loc = found.copy.loc
-    made = builder.emit(ttg.LocalAlloc, None, result_types=[MemDescType((warps, *old.shape), old.element, layout)])
-    warp = builder.emit(arith.IndexCast, builder.emit(gpu.SubgroupId), result_types=[I32])
-    zero = arith.integer(builder, 0)
-    own = MemDescType(old.shape, old.element, layout)
-    there = builder.emit(ttg.MemDescSubview, made, [warp, zero, zero], result_types=[own])
+    if (loop, own) not in owned:
+        owned[loop, own] = _own_block(builder, own, warps)
+    there = owned[loop, own]
+    everywhere = any(isinstance(op, ttng.FenceAsyncShared) and op.everywhere for op in found.meetings)
+    *outer, row, column = found.copy.indices
+    row, desc = builder.emit(arith.AddI, row, found.part.offsets[0]), _map_of_rows(found.copy.desc, own)
     if meet:
         builder.create(gpu.Barrier)
-    builder.create(ttng.AsyncTMAStoreWait)
-    builder.create(ttg.LocalStore, found.store.value, there)
-    everywhere = any(isinstance(op, ttng.FenceAsyncShared) and op.everywhere for op in found.meetings)
-    builder.create(ttng.FenceAsyncShared, everywhere=everywhere)
-    *outer, row, column = found.copy.indices
-    indices = [*outer, builder.emit(arith.AddI, row, found.part.offsets[0]), column]
-    builder.create(ttng.AsyncTMACopyLocalToGlobal, _map_of_rows(found.copy.desc, own), indices, there, None)
+    for number in range(columns // width):
+        piece, first = found.store.value, column
+        if width < columns:
+            type = TensorType((rows, width), value.element, value.encoding)
+            piece = builder.emit(ttig.Extract, piece, result_types=[type], index=number)
+        if number:
+            first = builder.emit(arith.AddI, column, arith.integer(builder, number * width))
+        builder.create(ttng.AsyncTMAStoreWait)
+        builder.create(ttg.LocalStore, piece, there)
+        builder.create(ttng.FenceAsyncShared, everywhere=everywhere)
+        builder.create(ttng.AsyncTMACopyLocalToGlobal, desc, [*outer, row, first], there, None)
     Builder().before(_behind(loop)).create(ttng.AsyncTMAStoreWait)
     for op in (found.store, *found.meetings, found.branch, found.wait, found.part, found.part.memory.defining_op):
         assert op is not None
         op.erase()
+
+
+def _own_block(builder: Builder, own: MemDescType, warps: int) -> Value:
+    """A block in shared memory for each warp: this one's."""
+    made = builder.emit(
+        ttg.LocalAlloc, None, result_types=[MemDescType((warps, *own.shape), own.element, own.encoding)]
+    )
+    warp = builder.emit(arith.IndexCast, builder.emit(gpu.SubgroupId), result_types=[I32])
+    zero = arith.integer(builder, 0)
+    return builder.emit(ttg.MemDescSubview, made, [warp, zero, zero], result_types=[own])
 
 
 def _map_of_rows(desc: Value, rows: MemDescType) -> Value:

@@ -7,18 +7,20 @@ block) or a value (a scalar). It asks the splitter for its operands' pieces. Sou
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import add
 from typing import TYPE_CHECKING, cast
 
 from mltriton.dialects import arith, scf, tt, ttg, ttig, ttng
 from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import MemDescType, TensorType, Type, block_of, byte_width
+from mltriton.ir.types import TensorType, Type, block_of, byte_width
 from mltriton.layouts.conversions import change_cost
 from mltriton.layouts.encodings import Encoding, Shape
 from mltriton.layouts.hardware import warp_layout
-from mltriton.passes.intrinsic.split_registers.pieces import Grid, Pieces, enlarge, extract
-from mltriton.passes.intrinsic.split_registers.shared_memory import async_copy, local_load, local_store, operand_of
+from mltriton.passes.intrinsic.split_registers.dots import dot, group_dot, group_dot_wait
+from mltriton.passes.intrinsic.split_registers.pieces import Grid, Pieces
+from mltriton.passes.intrinsic.split_registers.shared_memory import async_copy, local_load, local_store
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.split_registers.driver import Splitter
@@ -119,6 +121,15 @@ def trans(s: Splitter, op: tt.Trans) -> Sequence[Split]:
     return _moved(s, op, permute, permute, keeps_elements=False)
 
 
+def part(s: Splitter, op: ttig.Extract) -> Sequence[Split]:
+    """The pieces of a part of a block are parts of the block's pieces, or some of them."""
+    grid = s.grid_of(op)
+    assert grid is not None
+    start = Grid(_block(op.source).shape, grid.shape).origins()[op.index]
+    origins = (tuple(map(add, start, origin)) for origin in grid.origins())
+    return [s.pieces_of(op.result.type, grid, [s.piece(op.source, origin, grid.piece) for origin in origins])]
+
+
 def _moved(
     s: Splitter,
     op: Operation,
@@ -178,55 +189,6 @@ def _behind(builder: Builder, value: Value) -> Builder:
     behind = Builder().before(block.ops[block.position(load) + 1])
     behind.loc = builder.loc
     return behind
-
-
-def dot(s: Splitter, op: tt.Dot) -> Sequence[Split]:
-    """Dots of the instruction's size: over columns, then rows, accumulating along K. Where the block is smaller than an
-    instruction, zeros are added.
-    """
-    size = s.sizes.dot_size(op)
-    grid = s.grid_of(op)
-    assert grid is not None
-    *batch, m, n = grid.piece
-    whole_k = cast(TensorType | MemDescType, op.a.type).shape[-1]
-    k = min(size.k, whole_k)
-    rows, columns = s.sizes.instruction(op, grid.piece)
-    full_a, full_b, full_c = (*batch, rows, size.k), (*batch, size.k, columns), (*batch, rows, columns)
-    whole_c, part_c = s.sizes.encoding(_block(op.c), full_c), s.sizes.encoding(_block(op.c), grid.piece)
-    values: list[Value] = []
-    for origin in grid.origins():
-        *outer, row, column = origin
-        accumulator = enlarge(s.builder, s.piece(op.c, origin, grid.piece), full_c, whole_c)
-        for step in range(0, whole_k, k):
-            a = operand_of(s, op.a, (*outer, row, step), (*batch, m, k), full_a)
-            b = operand_of(s, op.b, (*outer, step, column), (*batch, k, n), full_b)
-            (accumulator,) = s.copy(op, [a, b, accumulator], full_c)
-        values.append(extract(s.builder, accumulator, 0, grid.piece, part_c))
-    return [s.pieces_of(op.result.type, grid, values)]
-
-
-def group_dot(s: Splitter, op: ttng.WarpGroupDot) -> Sequence[Split]:
-    """A product for each piece, with all of K: its instructions follow each other. The last piece ends the group."""
-    grid, k = s.grid_of(op), cast(TensorType | MemDescType, op.a.type).shape[-1]
-    assert grid is not None
-    *batch, m, n = grid.piece
-    values: list[Value] = []
-    for origin in grid.origins():
-        *outer, row, column = origin
-        a = operand_of(s, op.a, (*outer, row, 0), (*batch, m, k), (*batch, m, k))
-        b = operand_of(s, op.b, (*outer, 0, column), (*batch, k, n), (*batch, k, n))
-        (value,) = s.copy(op, [a, b, s.piece(op.c, origin, grid.piece)], grid.piece)
-        cast(ttng.WarpGroupDot, value.defining_op).continues = op.is_async and len(values) + 1 < len(grid.origins())
-        values.append(value)
-    return [s.pieces_of(op.result.type, grid, values)]
-
-
-def group_dot_wait(s: Splitter, op: ttng.WarpGroupDotWait) -> Sequence[Split]:
-    """One wait for all pieces."""
-    values = [piece for value in op.inputs for piece in s.flat(value)]
-    types = [value.type for value in values]
-    made = s.builder.create(ttng.WarpGroupDotWait, values, result_types=types, pendings=op.pendings)
-    return s.unflatten(op.results, made.results)
 
 
 def reduce(s: Splitter, op: tt.Reduce) -> Sequence[Split]:
@@ -368,6 +330,7 @@ RULES: dict[type[Operation], Callable[..., Sequence[Split]]] = {
     tt.ExpandDims: expand_dims,
     tt.Broadcast: broadcast,
     tt.Trans: trans,
+    ttig.Extract: part,
     tt.Dot: dot,
     ttng.WarpGroupDot: group_dot,
     ttng.WarpGroupDotWait: group_dot_wait,
