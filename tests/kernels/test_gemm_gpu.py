@@ -157,6 +157,26 @@ def test_programs_compute_several_blocks(
     assert "cp.async.cg" in made.asm["ptx"]
 
 
+@pytest.mark.parametrize(("columns", "depth"), [(80, 128), (320, 32)])
+def test_blocks_of_deep_and_of_many_columns(
+    columns: int, depth: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Rows of 128 elements of K are two pieces, and not in one block with those of 16 columns more; 320 columns are
+    stored in pieces through one buffer of a warp.
+    """
+    monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
+    install(monkeypatch)
+    numbers = np.random.default_rng(0)
+    a = numbers.integers(-3, 4, (1, 72, 136)).astype(np.float16)
+    b = numbers.integers(-3, 4, (1, columns + 24, 136)).astype(np.float16).swapaxes(1, 2)
+    c = np.full((1, 72, columns + 24), np.nan, np.float16)
+    launch = persistent_launch(a, b, c, Tile(64, columns, depth, 2), 2)
+    assert launch is not None
+    made = launch.on("cuda:90", 4, 3).run()
+    assert (c == a.astype(np.float64) @ b.astype(np.float64)).all()
+    assert "cp.async.bulk.tensor.2d.global" in made.asm["ptx"]
+
+
 def test_programs_of_several_blocks_have_room_where_lanes_copy() -> None:
     a = np.empty((1, 4096, 4096), np.float16)
     launch = persistent_launch(a, a, a, Tile(128, 256, 64, 8))

@@ -7,6 +7,7 @@ from itertools import product
 
 import pytest
 
+from mltriton.errors import BackendError
 from mltriton.ir.attribute_parser import AttributeParser
 from mltriton.layouts.base import SharedEncoding
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding, NoLanesError, SliceEncoding
@@ -18,6 +19,7 @@ from mltriton.layouts.nvidia import wgmma as make_wgmma
 from mltriton.layouts.shared import NvmmaSharedEncoding, SwizzledSharedEncoding
 from mltriton.layouts.text import build_encoding, encoding_text
 from mltriton.targets.base import DotSize, ResultPerWarp
+from mltriton.targets.simt.swizzles import swizzle_of
 
 Place = Callable[[int, int], tuple[int, int]]  # from register i and lane n to row and column
 
@@ -256,3 +258,14 @@ def test_batches() -> None:
     layout = linear_layout(encoding, (2, 32, 8))
     assert layout.vectors("warp") == ((0, 16, 0), (1, 0, 0))
     assert layout.vectors("register") == ((0, 0, 1), (0, 8, 0))
+
+
+def test_a_block_of_any_size_fills_its_layout_or_is_refused() -> None:
+    """Rows of one piece may be as many as there are; of two pieces the second ones would lie behind 256 rows."""
+    encoding = NvmmaSharedEncoding(128, False, 16)
+    assert swizzle_of(encoding, (3, 144, 64)).images[0][-1] == 128 * 64
+    assert swizzle_of(encoding, (64, 192)).images[1][-1] == 128 * 64
+    with pytest.raises(BackendError, match="does not fill"):
+        swizzle_of(encoding, (3, 144, 128))
+    with pytest.raises(BackendError, match="does not fill"):
+        swizzle_of(encoding.turned(), (128, 144))

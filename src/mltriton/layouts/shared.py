@@ -7,6 +7,7 @@ same banks, so groups of elements of a row change places by exclusive or with th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from mltriton.layouts.base import SharedEncoding
@@ -154,6 +155,15 @@ def copied(shape: Shape, element_bytes: int) -> NvmmaSharedEncoding | None:
     if prod(shape) * element_bytes % LINE_BYTES:
         raise ValueError(f"a block of {prod(shape) * element_bytes} bytes is no multiple of {LINE_BYTES}")
     return None
+
+
+def furthest(encoding: SharedEncoding, shape: Sequence[int]) -> int:
+    """The dimension, counted from the last one, along which elements lie furthest apart in memory: a block may be of
+    any size along it, but of powers of two along others, since a layout is that of the next power.
+    """
+    back = encoding.linear_layout(tuple(shape)).inverse()
+    reached = [max((vector[0] for vector in back.vectors(name)), default=0) for name in back.inputs]
+    return reached.index(max(reached)) - len(reached)
 
 
 def _layout(offset: Vectors, shape: Shape) -> LinearLayout:

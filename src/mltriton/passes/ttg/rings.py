@@ -15,6 +15,8 @@ from mltriton.dialects import arith, gpu, ttg, ttng
 from mltriton.ir.builder import Builder
 from mltriton.ir.operation import Value
 from mltriton.ir.types import I32, I64, MemDescType
+from mltriton.layouts.base import SharedEncoding
+from mltriton.layouts.shared import furthest
 from mltriton.passes.ttg.copy_blocks import window_at
 
 
@@ -79,6 +81,17 @@ class Ring:
         barrier = window_at(builder, self.full, state.slot)
         builder.create(ttng.BarrierExpect, barrier, None, size=size)
         return barrier, [part.at(builder, state.slot) for part in self.buffers]
+
+
+def goes_on(before: MemDescType, block: MemDescType, dim: int) -> bool:
+    """Whether two blocks are one along a dimension, the elements of one in front of those of the other. Rows of several
+    pieces (K of 128 in f16) are not: the second pieces of all rows lie behind the first ones.
+    """
+    encoding, rank = before.encoding, len(before.shape)
+    if not isinstance(encoding, SharedEncoding) or encoding != block.encoding:
+        return False
+    alike = all(a == b for number, (a, b) in enumerate(zip(before.shape, block.shape, strict=True)) if number != dim)
+    return alike and furthest(encoding, before.shape) % rank == dim
 
 
 def make_ring(

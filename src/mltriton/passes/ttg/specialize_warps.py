@@ -33,7 +33,7 @@ from mltriton.layouts.base import Encoding
 from mltriton.passes.ttg.copy_blocks import block_bytes, copied_type, is_described, read_from, window_at
 from mltriton.passes.ttg.delay_dots import chained_values
 from mltriton.passes.ttg.dot_loads import is_load_of_dot
-from mltriton.passes.ttg.rings import Ring, State, begin_rings, make_ring
+from mltriton.passes.ttg.rings import Ring, State, begin_rings, goes_on, make_ring
 from mltriton.passes.ttg.start_dots import is_asynchronous
 from mltriton.targets.base import TargetSpec
 from mltriton.targets.registry import (
@@ -176,14 +176,15 @@ class Plan:
         return tuple(copied_type(load, self.spec) for load in group.loads)
 
     def _along(self, group: Group) -> list[int | None]:
-        """For each load the dimension along which its block follows that of the load before: where both lie alike, and
-        it is so narrow that reading the left operand again would take longer than multiplying it.
+        """For each load the dimension along which its block follows that of the load before: where both lie alike, the
+        elements of one in front of those of the other, and it is so narrow that reading the left operand again would
+        take longer than multiplying it.
         """
         found: list[int | None] = [None]
         for (first, before), (second, block) in pairwise(zip(group.loads, self._blocks(group), strict=True)):
             dim = follows(first, second)
-            alike = dim is not None and before.encoding == block.encoding and _less(before, dim) == _less(block, dim)
-            found.append(dim if dim is not None and alike and block.shape[dim] < WIDE else None)
+            alike = dim is not None and goes_on(before, block, dim) and block.shape[dim] < WIDE
+            found.append(dim if alike else None)
         return found
 
     def _is_inner(self, group: Group) -> bool:
@@ -371,11 +372,6 @@ def _fill(builder: Builder, group: Group, ring: Ring, state: State, values: dict
 
 def _kinds(key: _Key) -> tuple[MemDescType, ...]:
     return cast("tuple[MemDescType, ...]", key[0])
-
-
-def _less(block: MemDescType, dim: int) -> tuple[int, ...]:
-    """The sizes of all other dimensions."""
-    return block.shape[:dim] + block.shape[dim + 1 :]
 
 
 def _bytes(group: Group) -> int:

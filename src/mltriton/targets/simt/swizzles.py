@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
+from mltriton.errors import BackendError
 from mltriton.layouts.base import SharedEncoding
 from mltriton.layouts.linear import LinearLayout
+from mltriton.layouts.shared import furthest
 from mltriton.records import NamedTuple
 from mltriton.targets.llvm.types import I32, Type, Value, constant
 from mltriton.targets.simt.constant_offsets import HIGHEST
@@ -21,9 +23,15 @@ from mltriton.targets.simt.moves import linear
 
 
 def swizzle_of(encoding: SharedEncoding, shape: Sequence[int]) -> Swizzle:
-    """The swizzle of a whole block, whose last dimensions an encoding is about."""
+    """The swizzle of a whole block, whose last dimensions an encoding is about. Raises `BackendError` for one that is
+    not a power of two along others than the one that may be any (`furthest`): elements would lie behind the block.
+    """
     back = encoding.linear_layout(tuple(shape)).inverse()
     images = tuple(tuple(vector[0] for vector in back.vectors(name)) for name in back.inputs)
+    any_size = furthest(encoding, shape)
+    if any(size & (size - 1) and dim != any_size for dim, size in enumerate(shape[-len(images) :], -len(images))):
+        found = f"{'x'.join(map(str, shape))} in {encoding}"
+        raise BackendError("a block in shared memory that its layout does not fill", found=found)
     return Swizzle(images, (constant(I32, 0),) * len(images))
 
 
