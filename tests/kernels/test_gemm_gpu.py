@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -24,6 +24,7 @@ from mltriton.kernels.gemm_gpu import (
 from mltriton.kernels.gemm_grouped import grouped_gemm_launch
 from mltriton.kernels.gemm_persistent import persistent_launch
 from mltriton.kernels.gemm_tiles import Tile
+from mltriton.kernels.launch import Launch
 from mltriton.kernels.stream_k import stream_k_launches
 from mltriton.runtime.grid import even_programs
 from mltriton.tools.remarks import kernel_remarks
@@ -63,7 +64,7 @@ def test_small_products_have_a_program_for_each_multiprocessor_and_deep_buffers(
     assert found.tile is not None and found.stages is not None
     programs = (size // found.tile.m) * (size // found.tile.n)
     assert MULTIPROCESSORS / 2 < programs <= MULTIPROCESSORS
-    assert found.stages > 4
+    assert found.stages * found.tile.k == 512
     assert found.splits == 1
 
 
@@ -276,11 +277,45 @@ def test_even_shares_are_copied_by_a_producer_and_added_up(monkeypatch: pytest.M
 def test_blocks_of_144_and_160_columns_where_they_are_one_round() -> None:
     """Of the transpose where B lies by rows, so that one instruction multiplies all columns."""
     a = np.empty((1, 1), np.float16)
-    sizes = ((1536, 1536, 1536), (2048, 1280, 8192), (2176, 2176, 2176), (1792, 1792, 1792), (3072, 3072, 3072))
+    sizes = ((1536, 1536, 1536), (2048, 1280, 8192), (1792, 1792, 1792), (3072, 3072, 3072))
     for turned in (False, True):
         found = [shares_on("cuda:90", *size, a, 1, None, forms=Forms(True, turned)) for size in sizes]
-        assert [share.tile and share.tile.n for share in found] == [144, 160, 160, 256, 192]
-        assert [share.turned for share in found] == [turned, turned, turned, False, False]
+        assert [share.tile and share.tile.n for share in found] == [144, 160, 256, 192]
+        assert [share.turned for share in found] == [turned, turned, False, False]
+
+
+def test_blocks_of_320_and_of_128_columns_where_they_need_fewer_rounds() -> None:
+    """320 columns in steps of half the bytes, and not for results of four bytes; 128 of several rounds only."""
+    a = np.empty((1, 1), np.float16)
+    sizes = (5120, 2176, 3712, 3840, 4096, 1280)
+    for narrow, wanted in ((True, [320, 320, 128, 128, 256, 128]), (False, [128, 160, 128, 128, 256, 128])):
+        forms = Forms(True, True, narrow)
+        found = [shares_on("cuda:90", size, size, size, a, 1, None, forms=forms) for size in sizes]
+        assert [share.tile and share.tile.n for share in found] == wanted
+        assert [share.warps for share in found] == [8] * 5 + [4]
+        assert [share.tile and share.tile.k for share in found] == [32 if n == 320 else 64 for n in wanted]
+        assert [share.turned for share in found] == [n == 160 for n in wanted]
+
+
+def test_two_programs_of_few_steps_share_a_multiprocessor() -> None:
+    a = np.empty((1, 1), np.float16)
+    found = [shares_on("cuda:90", 256, 256, k, a, 64, None, forms=Forms(True)) for k in (256, 2048)]
+    assert [(share.tile and share.tile.n, share.warps, share.stages) for share in found] == [(128, 4, 3), (256, 8, 4)]
+
+
+def test_small_products_are_copied_by_a_producer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where each program has a multiprocessor to itself."""
+    monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
+    install(monkeypatch)
+    numbers = np.random.default_rng(0)
+    a, b = (numbers.integers(-3, 4, (size, 520)).astype(np.float16) for size in (100, 72))
+    assert shares(100, 72, 520).produced and not shares(2048, 2048, 520).produced
+    launches: list[Any] = []
+    run = Launch.run
+    monkeypatch.setattr(Launch, "run", lambda launch: launches.append(run(launch)))
+    found = matmul(a, b.T, out_dtype="float32", target="cuda:90")
+    assert (found == a.astype(np.float64) @ b.T.astype(np.float64)).all()
+    assert any("producer warp: copies for 4 warps" in remark for remark in kernel_remarks(launches[0]))
 
 
 @pytest.mark.parametrize(
@@ -289,8 +324,8 @@ def test_blocks_of_144_and_160_columns_where_they_are_one_round() -> None:
 def test_the_transpose_has_k_along_memory_in_b(orders: str, wanted: tuple[bool, bool]) -> None:
     a, b = (np.empty((1, 16, 16), np.float16, order="C") for _ in orders)
     a, b = (x.swapaxes(1, 2) if order == "c" else x for x, order in zip((a, b), orders, strict=True))
-    assert forms_of(a, b, in_turns=True) == wanted
-    assert forms_of(a, b, in_turns=False) == (False, False)
+    assert forms_of(a, b, a, in_turns=True) == (*wanted, True)
+    assert forms_of(a, b, np.empty((1, 16, 16), np.float32), in_turns=False) == (False, False, False)
 
 
 def test_batches_of_few_blocks_are_multiplied_in_smaller_ones() -> None:

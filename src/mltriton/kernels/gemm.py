@@ -201,9 +201,9 @@ def _launches_of_warps(product: Product, form: Form, splits: int | None, target:
         a, b, out = (x.swapaxes(1, 2) for x in (b, a, out))
     a, b, out = (with_apart_rows(x) for x in (a, b, out))
     batch, m, k = a.shape
-    forms = forms_of(a, b, in_turns=is_plain and form == "auto" and lines_of(a, b, out) is not None)
+    forms = forms_of(a, b, out, in_turns=is_plain and form == "auto" and lines_of(a, b, out) is not None)
     shares = shares_on(target, m, b.shape[2], k, a, batch, splits, lies_along_k(a, b), forms)
-    tile, warps, stages, splits, turned = shares
+    tile, warps, stages, splits, turned, produced = shares
     if turned:
         a, b, out = (x.swapaxes(1, 2) for x in (b, a, out))
     if splits > 1:
@@ -213,7 +213,10 @@ def _launches_of_warps(product: Product, form: Form, splits: int | None, target:
         made = None
         if forms.in_turns and tile is not None and is_large(tile, warps):
             made = persistent_launch(a, b, out, tile)
-        made = made or matmul_launch(a, b, out, form, tile)
+        if made is None:
+            made = matmul_launch(a, b, out, form, tile)
+            asked = {"specialize_warps": "all"} if produced else {}
+            made = made._replace(constants=made.constants | asked)
     else:
         made = fused_matmul_launch(a, b, out, product.epilogue, None, tile)
     return [*first, made.on(target, warps, stages)]

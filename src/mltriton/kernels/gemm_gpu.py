@@ -19,7 +19,7 @@ from mltriton.records import NamedTuple
 
 class Shares(NamedTuple):
     """Block and warps of a program (both None where a program is one thread), stages of its loop (None: the usual
-    number), parts of K; whether the transpose is computed.
+    number), parts of K; whether the transpose is computed, and whether a warp more is to copy where that can be.
     """
 
     tile: Tile | None = None
@@ -27,20 +27,23 @@ class Shares(NamedTuple):
     stages: int | None = None
     splits: int = 1
     turned: bool = False
+    produced: bool = False
 
 
 class Forms(NamedTuple):
     """How a product can be computed besides by a program for each block: `in_turns`, by persistent programs, and then
-    `turned`, as its transpose, whose right operand has K along memory.
+    `turned`, as its transpose, whose right operand has K along memory. `narrow`: the result's elements have at most two
+    bytes, so that warps store more than 256 columns in pieces; whole ones take the memory of operands.
     """
 
     in_turns: bool = False
     turned: bool = False
+    narrow: bool = True
 
 
 class GroupTile(NamedTuple):
     """A block of C for groups of four warps that multiply together, how fast it is against what the GPU's matrix units
-    could do, and the stages of a loop where there are several programs for each multiprocessor.
+    could do, the stages of a loop where there are several programs for each multiprocessor, and the bytes of K of each.
     """
 
     rows: int
@@ -48,6 +51,7 @@ class GroupTile(NamedTuple):
     warps: int
     speed: float
     stages: int = 4
+    step_bytes: int = 128
 
 
 # Measured on an H100 (2048 to 8192, f16): large blocks read less for each product. Two programs of 128 x 128 with three
@@ -62,16 +66,31 @@ GROUP_TILES = (
     GroupTile(64, 64, 4, 0.47),
     GroupTile(64, 32, 4, 0.28),
 )
-# Only of persistent programs, which multiply 128 columns and 64, 32 or 16 apart: 384 of the first are 3 rounds at 3072
-# (0.97 of the speed of cuBLAS, 0.77 with 128 x 256), 132 of the last one round at 1536 (0.96 and 0.72).
-TURN_TILES = (GroupTile(128, 192, 8, 0.98), GroupTile(128, 160, 8, 0.875), GroupTile(128, 144, 8, 0.88))
+# Only of persistent programs, which multiply a power of two of columns and 64, 32 or 16 more apart: 384 of 192 columns
+# are 3 rounds at 3072 (0.97 of the speed of cuBLAS, 0.77 with 128 x 256), 132 of 144 one round at 1536 (0.96 and 0.72).
+# Of 320 columns steps of 64 bytes leave room for six slots: 5 rounds at 5120 (on an H200 1.01 of cuBLAS, with two slots
+# of 128 bytes 0.99, 7 rounds of 128 x 256 0.91), one at 2176 (1.00, 0.94; 0.92 by 160 columns). Its speed is that of 5
+# rounds, where it is at least 0.97, and of one, 0.88. 128 x 128 are 7 rounds of a half at 3712 and 3840 (1.06 and 1.04,
+# 5 of 192 columns 1.01 and 1.00); they are as fast as 128 x 256 from 0.97 (3712, B by columns) to 1.02 (8192).
+TURN_TILES = (
+    GroupTile(128, 320, 8, 0.95, 7, 64),
+    GroupTile(128, 192, 8, 0.98),
+    GroupTile(128, 160, 8, 0.875),
+    GroupTile(128, 144, 8, 0.88),
+    GroupTile(128, 128, 8, 0.97, 8),
+)
 # Of batches of matrices that have 32 to 64 of the largest blocks, smaller ones are faster in turn, where they need no
 # longer by the count of rounds: 8 to 16 of 1024 0.99 of cuBLAS (0.95 with 128 x 256), 4 of 2048 x 1024 0.97 (0.93), but
 # 32 of 512 0.99 (1.04).
 BATCH_TILE, BATCH_BLOCKS, BATCH_GROUP = GroupTile(128, 128, 8, 1.0), range(32, 65), 4
 JOINED = 160  # columns of blocks whose parts one instruction multiplies, where K lies along memory in B
+WIDEST = 256  # columns of blocks whose elements have four bytes
 STEP_BYTES = 128  # of K
 MULTIPROCESSORS = 132
+# One round of programs of the largest block, each with so few steps that it mostly waits for the first operands and
+# stores: of half the block two share a multiprocessor (64 of 256 on an H200 1.02 of cuBLAS, with the largest 0.97; at
+# 2048, of 32 steps, 0.99 and 1.00).
+FEW_STEPS, HALF = 8, GROUP_TILES[2]
 DEEPEST = 8  # stages, where a program has a multiprocessor to itself
 # In cycles of a multiprocessor, which does so many products of f16 in each:
 PRODUCTS = 2048
@@ -105,10 +124,25 @@ def choose_group_shares(
     parts = [splits] if splits else [p for p in (1, 2, 4, 8, MOST_SPLITS) if p == 1 or steps >= 4 * p]
     found = [(tile, p, False) for p in parts for tile in GROUP_TILES]
     if forms.in_turns and splits in (None, 1):
-        found += [(tile, 1, forms.turned and tile.columns <= JOINED) for tile in TURN_TILES]
+        found += [(tile, 1, forms.turned and is_joined(tile)) for tile in turn_tiles(m, n, batch, narrow=forms.narrow)]
     sides = {False: (m, n), True: (n, m)}
     best, count, turned = min(found, key=lambda each: cost(each[0], *sides[each[2]], k, item_bytes, batch, each[1]))
-    return best, count, batch * count * blocks_in(best, *sides[turned]) <= MULTIPROCESSORS, turned
+    alone = batch * count * blocks_in(best, *sides[turned]) <= MULTIPROCESSORS
+    if best is GROUP_TILES[0] and count == 1 and alone and steps <= FEW_STEPS:
+        return HALF, 1, False, False
+    return best, count, alone, turned
+
+
+def is_joined(tile: GroupTile) -> bool:
+    """Whether one instruction multiplies both parts of a block's columns where K lies along memory in B."""
+    return tile.columns & (tile.columns - 1) > 0 and tile.columns <= JOINED
+
+
+def turn_tiles(m: int, n: int, batch: int, *, narrow: bool) -> list[GroupTile]:
+    """Blocks that persistent programs may compute: those of a power of two of columns in several rounds only."""
+    tiles = [tile for tile in TURN_TILES if narrow or tile.columns <= WIDEST]
+    odd = [tile for tile in tiles if tile.columns & (tile.columns - 1)]
+    return [tile for tile in tiles if tile in odd or batch * blocks_in(tile, m, n) > MULTIPROCESSORS]
 
 
 def is_batch_of_blocks(m: int, n: int, batch: int) -> bool:
@@ -132,6 +166,9 @@ GROUP_ROWS = 64  # that a group of warps multiplies at least
 # Of K, where it multiplies no more, and of small blocks (128 x 4096 x 4096: 1.02 of cuBLAS, with 128 bytes 0.90).
 GROUP_STEP_BYTES = 256
 SMALL_SIDES = 128  # rows and columns together
+# The same of blocks for which a producer warp copies where each has a multiprocessor to itself: on an H200 512 takes 4
+# to 7 % less by it, 1024 up to 4 %.
+PRODUCED_SIDES = 192
 LEAST_STEPS = 4  # of a part of K
 
 
@@ -178,15 +215,18 @@ def shares_on(
         tile = Tile(BATCH_TILE.rows, BATCH_TILE.columns, STEP_BYTES // size, BATCH_GROUP)
         return Shares(tile, BATCH_TILE.warps, _stages(target, tile, size, DEEPEST))
     best, count, alone, turned = choose_group_shares(m, n, k, size, batch, splits, forms)
-    is_small = best.rows + best.columns <= SMALL_SIDES and k // count * size >= GROUP_STEP_BYTES * DEEPEST
-    depth = (GROUP_STEP_BYTES if alone and is_small else STEP_BYTES) // size
+    is_small = best.rows + best.columns <= SMALL_SIDES and k // count * size >= GROUP_STEP_BYTES * LEAST_STEPS
+    depth = (GROUP_STEP_BYTES if alone and is_small else best.step_bytes) // size
     tile = Tile(best.rows, best.columns, depth, 8)
-    return Shares(tile, best.warps, _stages(target, tile, size, DEEPEST if alone else best.stages), count, turned)
+    most = min(DEEPEST, max(LEAST_STEPS, triton.cdiv(k // count, depth))) if alone else best.stages
+    stages = _stages(target, tile, size, most)
+    produced = alone and count == 1 and best.rows + best.columns <= PRODUCED_SIDES
+    return Shares(tile, best.warps, stages, count, turned, produced)
 
 
-def forms_of(a: Array, b: Array, *, in_turns: bool) -> Forms:
+def forms_of(a: Array, b: Array, out: Array, *, in_turns: bool) -> Forms:
     """The forms of a product of [batch, M, K] and [batch, K, N] arrays that persistent programs can compute, or not."""
-    return Forms(in_turns, in_turns and strides_of(a)[2] == 1 != strides_of(b)[1])
+    return Forms(in_turns, in_turns and strides_of(a)[2] == 1 != strides_of(b)[1], item_size(out) <= 2)
 
 
 def lies_along_k(a: Array, b: Array) -> bool:
@@ -196,7 +236,7 @@ def lies_along_k(a: Array, b: Array) -> bool:
 
 def is_large(tile: Tile, warps: int | None) -> bool:
     """Whether a program of groups of warps has a multiprocessor to itself, whatever the grid."""
-    large = (*GROUP_TILES[:2], *TURN_TILES, BATCH_TILE)
+    large = (*GROUP_TILES[:2], *TURN_TILES)
     return (tile.m, tile.n, warps) in [(each.rows, each.columns, each.warps) for each in large]
 
 
