@@ -115,7 +115,7 @@ ANALYSES = [
 
 REGISTERS = [
     Mutation(
-        "passes/intrinsic/split_registers/rules.py",
+        "passes/intrinsic/split_registers/dots.py",
         "operand_of(s, op.b, (*outer, step, column), (*batch, k, n), full_b)",
         "operand_of(s, op.b, (*outer, 0, column), (*batch, k, n), full_b)",
         "every step of a dot multiplies the first rows",
