@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mltriton.analysis.axis_rules import RULES, pointee_of, promised, same_constancy
+from mltriton.analysis.axis_rules import RULES, promised, same_constancy
 from mltriton.analysis.regularity import AxisInfo, gcds, unknown
 from mltriton.dialects import scf, tile, tt
 from mltriton.ir.attributes import ArrayAttr, DictAttr
 from mltriton.ir.operation import Block, Operation, Value
-from mltriton.ir.types import byte_width
+from mltriton.ir.types import byte_width, pointee
 
 
 class AxisInfoAnalysis:
@@ -38,7 +38,7 @@ class AxisInfoAnalysis:
 
     def contiguous_bytes(self, pointers: Value, dim: int) -> int:
         """How many bytes from the first of a group of neighbouring pointers along a dimension are in one run."""
-        return self.of(pointers).contiguity[dim] * byte_width(pointee_of(pointers.type))
+        return self.of(pointers).contiguity[dim] * byte_width(pointee(pointers.type))
 
     def alignment(self, pointers: Value) -> int:
         """Bytes of which the first pointer of every group is a multiple."""

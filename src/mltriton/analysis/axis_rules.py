@@ -16,13 +16,7 @@ from mltriton.ir.attributes import Attribute
 from mltriton.ir.constants import is_narrow, splat_of, width_of
 from mltriton.ir.operation import BlockArgument, Operation, Value
 from mltriton.ir.promises import DIVISIBILITY, promises_in
-from mltriton.ir.types import PointerType, Type, byte_width, element_type, shape_of
-
-
-def pointee_of(type: Type) -> Type:
-    """What pointers point to; the type of other elements."""
-    element = element_type(type)
-    return element.pointee if isinstance(element, PointerType) else element
+from mltriton.ir.types import PointerType, Type, byte_width, element_type, pointee, shape_of
 
 
 def promised(info: AxisInfo, attributes: dict[str, Attribute], type: Type) -> AxisInfo:
@@ -126,9 +120,9 @@ def _wrapped(info: AxisInfo, type: Type) -> AxisInfo:
 
 
 def _bitcast(op: tt.Bitcast, infos: Sequence[AxisInfo]) -> AxisInfo:
-    old, new = pointee_of(op.source.type), pointee_of(op.result.type)
-    is_pointer = isinstance(element_type(op.source.type), PointerType)
-    if is_pointer and isinstance(element_type(op.result.type), PointerType) and byte_width(old) == byte_width(new):
+    old, new = element_type(op.source.type), element_type(op.result.type)
+    are_pointers = isinstance(old, PointerType) and isinstance(new, PointerType)
+    if are_pointers and byte_width(pointee(old)) == byte_width(pointee(new)):
         return infos[0]
     return replace(unknown(op.result.type), constancy=infos[0].constancy)
 
@@ -151,7 +145,7 @@ def _sum(op: Operation, infos: Sequence[AxisInfo]) -> AxisInfo:
     divisibility = rhs.in_runs(contiguity).divisibility
     first = lhs.in_runs(contiguity).divisibility
     if isinstance(op, tt.AddPtr):
-        width = byte_width(pointee_of(op.ptr.type))
+        width = byte_width(pointee(op.ptr.type))
         divisibility = tuple(min(HIGHEST, number * width) for number in divisibility)
         first = _in_bytes(lhs, contiguity, width)
     made = AxisInfo(contiguity, gcds(first, divisibility), gcds(lhs.constancy, rhs.constancy))

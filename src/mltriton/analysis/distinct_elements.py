@@ -15,7 +15,7 @@ from mltriton.dialects import arith, scf, tt, ttg
 from mltriton.ir.constants import is_narrow, splat_of, width_of
 from mltriton.ir.operation import BlockArgument, Operation, OpResult, Value
 from mltriton.ir.order import operands_first
-from mltriton.ir.types import PointerType, TensorType, byte_width, element_type
+from mltriton.ir.types import TensorType, byte_width, pointee
 
 SAME = (tt.Broadcast, tt.Bitcast, ttg.ConvertLayout, arith.ExtSI, arith.ExtUI, arith.TruncI)
 FOLLOWED = (*SAME, tt.ExpandDims, tt.Trans)  # besides what is elementwise; nothing is known of any other's results
@@ -42,7 +42,7 @@ def distinct_elements(pointer: Value) -> Distinct:
     steps = known[pointer]
     if steps is None:
         return Distinct.UNKNOWN
-    return Distinct.YES if _are_apart(steps, pointer.type.shape, _pointee_bytes(pointer)) else Distinct.NO
+    return Distinct.YES if _are_apart(steps, pointer.type.shape, byte_width(pointee(pointer.type))) else Distinct.NO
 
 
 def _are_apart(steps: Steps, shape: Sequence[int], size: int) -> bool:
@@ -103,7 +103,7 @@ def _steps(value: Value, known: Mapping[Value, Steps | None]) -> Steps | None:
     if isinstance(op, tt.Trans):
         return {number: steps[0][dim] for number, dim in enumerate(op.order) if dim in steps[0]}
     if isinstance(op, tt.AddPtr):
-        return _sum(steps[0], _scaled(steps[1], _pointee_bytes(value)))
+        return _sum(steps[0], _scaled(steps[1], byte_width(pointee(value.type))))
     if isinstance(op, arith.AddI):
         return _sum(*steps)
     if isinstance(op, arith.SubI):
@@ -149,12 +149,6 @@ def _within_width(steps: Steps | None, value: Value) -> Steps | None:
             return None
         reach += abs(step) * (value.type.shape[dim] - 1)
     return steps if reach < 1 << width_of(value.type) else None
-
-
-def _pointee_bytes(pointers: Value) -> int:
-    kind = element_type(pointers.type)
-    assert isinstance(kind, PointerType)
-    return byte_width(kind.pointee)
 
 
 def _is_one_number(value: Value) -> bool:

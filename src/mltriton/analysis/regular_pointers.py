@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import cast
 
 from mltriton.analysis.affine.formula import Bound, Formula, Iteration, Mask
 from mltriton.analysis.affine.formulas import Formulas
@@ -24,7 +23,7 @@ from mltriton.dialects import tt
 from mltriton.dialects.tt.pointers import is_block_pointer
 from mltriton.ir.operation import Value
 from mltriton.ir.reaching import operands_behind, reached
-from mltriton.ir.types import I1, FloatType, IntegerType, PointerType, TensorType, block_of, byte_width
+from mltriton.ir.types import I1, FloatType, IntegerType, TensorType, block_of, byte_width, pointee
 from mltriton.targets.base import BlockIO
 
 Access = tt.Load | tt.Store
@@ -86,7 +85,7 @@ class RegularPointers:
         pointers = block_of(op.ptr.type)
         if pointers is None or is_block_pointer(op.ptr.type):
             raise NotRegular("it is no block of pointers")
-        element = cast(PointerType, pointers.element).pointee
+        element = pointee(pointers)
         if pointers.rank != 2:
             raise NotRegular(f"the block has rank {pointers.rank}, and block accesses move matrices")
         if not isinstance(element, FloatType | IntegerType) or element is I1 or byte_width(element) > 8:
@@ -103,7 +102,7 @@ class RegularPointers:
             raise NotRegular("no stride is known to be 1", "Pass a stride of 1 as it is, or as a tl.constexpr.")
         pitch = formula.steps[1 - ones[0]].number
         if pitch is not None:
-            element = cast(PointerType, cast(TensorType, op.ptr.type).element).pointee
+            element = pointee(op.ptr.type)
             apart = pitch * byte_width(element)
             if apart < self.limits.least_pitch or apart % self.limits.pitch_multiple:
                 found = f"rows are {apart} bytes apart, no multiple of {self.limits.pitch_multiple} from "

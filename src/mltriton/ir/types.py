@@ -129,6 +129,13 @@ def element_type(type: Type) -> Type:
     return type.element if isinstance(type, TensorType) else type
 
 
+def pointee(type: Type) -> Type:
+    """What a pointer, or each pointer of a tensor, points to."""
+    pointer = element_type(type)
+    assert isinstance(pointer, PointerType)
+    return pointer.pointee
+
+
 def like(type: Type, element: Type) -> Type:
     """`element` in the shape and encoding of `type`: a tensor for a tensor, a scalar for a scalar."""
     return type.with_element(element) if isinstance(type, TensorType) else element

@@ -232,16 +232,9 @@ def flash_attention_with_lse(
 
 
 def _forward(
-    key: Key | None,
-    q: Array,
-    k: Array,
-    v: Array,
-    lse: Array | None,
-    causal: bool,
-    sm_scale: float | None,
-    target: str | None,
-    window: int | None = None,
-) -> Array:
+    key: Key | None, q: Array, k: Array, v: Array, lse: Array | None, causal: bool, sm_scale: float | None,
+    target: str | None, window: int | None,
+) -> Array:  # fmt: skip
     check_shapes(q, k, v)
     check_window(q, k, causal, window)
     o = empty(q.shape, q)
@@ -254,16 +247,9 @@ def _forward(
 
 
 def launch_on(
-    target: str | None,
-    q: Array,
-    k: Array,
-    v: Array,
-    o: Array,
-    causal: bool,
-    sm_scale: float | None = None,
-    lse: Array | None = None,
-    window: int | None = None,
-) -> Launch:
+    target: str | None, q: Array, k: Array, v: Array, o: Array, causal: bool,
+    sm_scale: float | None = None, lse: Array | None = None, window: int | None = None,
+) -> Launch:  # fmt: skip
     """What `flash_attention` launches on a target: by programs that compute blocks in turn where a warp may copy for
     others, of two groups of warps or more (`passes/ttg/specialize_warps.py`); in rows where blocks say so.
     """
@@ -286,16 +272,9 @@ def launch_on(
 
 
 def attention_launch(
-    q: Array,
-    k: Array,
-    v: Array,
-    o: Array,
-    causal: bool,
-    sm_scale: float | None = None,
-    blocks: Blocks | None = None,
-    lse: Array | None = None,
-    window: int | None = None,
-) -> Launch:
+    q: Array, k: Array, v: Array, o: Array, causal: bool, sm_scale: float | None = None, blocks: Blocks | None = None,
+    lse: Array | None = None, window: int | None = None,
+) -> Launch:  # fmt: skip
     """The launch that computes o = softmax(q k^T * sm_scale) v, and lse where there is an array for it; `blocks` is
     chosen when None.
     """
@@ -315,14 +294,9 @@ def attention_launch(
 def constants_of(blocks: Blocks, dim: int, causal: bool, scale: float, window: int) -> dict[str, Any]:
     """What `attend_queries` is compiled for; `window` is 0 where there is none."""
     return {
-        "CAUSAL": bool(causal),
-        "NEGATIVE": scale < 0,
-        "BM": blocks.queries,
-        "BN": blocks.keys,
-        "BD": block_dim(dim),
-        "PART": blocks.part,
-        "WINDOW": window,
-    }
+        "CAUSAL": bool(causal), "NEGATIVE": scale < 0, "BM": blocks.queries, "BN": blocks.keys, "BD": block_dim(dim),
+        "PART": blocks.part, "WINDOW": window,
+    }  # fmt: skip
 
 
 def window_of(window: int | None, k: Array) -> int:

@@ -92,26 +92,6 @@ def _check_tables(
     check_queries(function, q, query_starts, seq_lens)
 
 
-def paged_varlen_launch(
-    target: str | None,
-    q: Array,
-    k_cache: Array,
-    v_cache: Array,
-    block_table: Array,
-    seq_lens: Array,
-    query_starts: Array,
-    o: Array,
-    sm_scale: float | None = None,
-    window: int | None = None,
-    alibi_slopes: Array | None = None,
-    soft_cap: float | None = None,
-    blocks: Blocks | None = None,
-) -> Launch:
-    """What `paged_attention_varlen` launches on a target; `blocks`, of rows and keys, is chosen when None."""
-    given = q, k_cache, v_cache, block_table, seq_lens, query_starts, o, None
-    return _launch(target, *given, sm_scale, window, alibi_slopes, soft_cap, blocks, causal=True)
-
-
 def packed_launch(
     target: str | None, q: Array, k: Array, v: Array, o: Array, query_starts: Array, key_starts: Array,
     causal: bool, sm_scale: float | None, window: int | None, lse: Array | None,
@@ -119,16 +99,20 @@ def packed_launch(
     """What `flash_attention_varlen` launches where an engine copies blocks of packed keys; None where none does. Keys
     are those of a single page, in which sequences begin where `key_starts` says.
     """
-    given = q, k[None], v[None], None, key_starts, query_starts, o, lse
-    launch = _launch(target, *given, sm_scale, window, None, None, None, causal=causal)
+    given = q, k[None], v[None], None, key_starts, query_starts, o
+    launch = paged_varlen_launch(target, *given, sm_scale, window, lse=lse, causal=causal)
     return launch if launch.constants["BOX"] else None
 
 
-def _launch(
+def paged_varlen_launch(
     target: str | None, q: Array, k_cache: Array, v_cache: Array, block_table: Array | None, seq_lens: Array,
-    query_starts: Array, o: Array, lse: Array | None, sm_scale: float | None, window: int | None,
-    alibi_slopes: Array | None, soft_cap: float | None, blocks: Blocks | None, *, causal: bool,
+    query_starts: Array, o: Array, sm_scale: float | None = None, window: int | None = None,
+    alibi_slopes: Array | None = None, soft_cap: float | None = None, blocks: Blocks | None = None,
+    *, lse: Array | None = None, causal: bool = True,
 ) -> Launch:  # fmt: skip
+    """What `paged_attention_varlen` launches on a target; `blocks`, of rows and keys, is chosen when None. Without a
+    table keys are packed.
+    """
     (all_queries, heads, dim), (_, page, kv_heads, _), sequences = q.shape, k_cache.shape, query_starts.shape[0] - 1
     page = PACKED if block_table is None else page
     group = heads // kv_heads

@@ -136,20 +136,10 @@ def _forward(
 
 
 def varlen_launch(
-    target: str | None,
-    q: Array,
-    k: Array,
-    v: Array,
-    o: Array,
-    query_starts: Array,
-    key_starts: Array,
-    longest: int,
-    causal: bool,
-    sm_scale: float | None = None,
-    window: int | None = None,
-    blocks: Blocks | None = None,
+    target: str | None, q: Array, k: Array, v: Array, o: Array, query_starts: Array, key_starts: Array, longest: int,
+    causal: bool, sm_scale: float | None = None, window: int | None = None, blocks: Blocks | None = None,
     lse: Array | None = None,
-) -> Launch:
+) -> Launch:  # fmt: skip
     """What `flash_attention_varlen` launches on a target; `blocks` is chosen when None."""
     heads, dim, sequences = q.shape[1], q.shape[2], query_starts.shape[0] - 1
     family = family_of_warps(target)

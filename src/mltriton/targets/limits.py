@@ -18,7 +18,7 @@ from mltriton.ir.attributes import string_in
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation, Value
 from mltriton.ir.rejection import reject
-from mltriton.ir.types import MemDescType, PointerType, TensorType, Type, block_of, byte_width
+from mltriton.ir.types import MemDescType, PointerType, TensorType, Type, block_of, byte_width, pointee
 from mltriton.layouts.encodings import MatrixEncoding, MessageEncoding
 from mltriton.targets.base import Home, MicroKernel, Storage, TargetSpec
 from mltriton.targets.registry import spec
@@ -124,7 +124,7 @@ def _access(target: TargetSpec, op: Operation, pointer: Value, *, stores: bool) 
     if isinstance(pointer.type, PointerType):
         _block(target, op, block, stores=stores)
     else:
-        _bytes(target, op, block, cast(PointerType, block.element).pointee)
+        _bytes(target, op, block, pointee(block))
 
 
 def _bytes(target: TargetSpec, op: Operation, block: TensorType, element: Type) -> None:
@@ -211,7 +211,7 @@ def _interleave(target: TargetSpec, op: tile.Interleave) -> None:
 
 def _micro_kernel(target: TargetSpec, op: tile.Dot) -> None:
     """Types, group, columns and panels of one of the micro-kernels."""
-    a, b, c = (cast(PointerType, pointer.type).pointee for pointer in (op.a, op.b, op.c))
+    a, b, c = (pointee(pointer.type) for pointer in (op.a, op.b, op.c))
     kernels = _kernels(target)
     fitting = [kernel for kernel in kernels if _multiplies(kernel, a, b, c, op.group)]
     if not fitting:
@@ -227,7 +227,7 @@ def _micro_kernel(target: TargetSpec, op: tile.Dot) -> None:
 
 def _indirect_dot(target: TargetSpec, op: tile.IndirectDot) -> None:
     """Types, rows and length of the lines of one of the indirect dots."""
-    a, c = (cast(PointerType, pointer.type).pointee for pointer in (op.a, op.c))
+    a, c = (pointee(pointer.type) for pointer in (op.a, op.c))
     how = target.indirect_dots.get((op.element, op.b_layout))
     if how is None or a is not how.left or c is not how.accumulator:
         wanted = f"{how.left} to {how.accumulator}" if how is not None else None

@@ -10,7 +10,6 @@ accesses; a dot is a micro-kernel on memory. Everything else is `arith`, `math` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from mltriton.ir.attributes import Attribute
 from mltriton.ir.checks import (
@@ -34,7 +33,7 @@ from mltriton.ir.definition import (
     variadic,
 )
 from mltriton.ir.operation import Operation, Value
-from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, Type
+from mltriton.ir.types import I1, I32, I64, PointerType, TensorType, Type, pointee
 
 __all__ = [
     "Dot",
@@ -258,7 +257,7 @@ class IndirectDot(Operation, name="tile.indirect_dot", reads=True, writes=True):
     @property
     def element(self) -> Type:
         """The type of b's elements."""
-        return cast(PointerType, cast(PointerType, self.lines.type).pointee).pointee
+        return pointee(pointee(self.lines.type))
 
     def verify(self) -> None:
         for what, value in (("a", self.a), ("c", self.c)):

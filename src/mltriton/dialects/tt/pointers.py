@@ -10,7 +10,7 @@ from mltriton.ir.checks import axis, require, require_type
 from mltriton.ir.constants import make_constant, splat_of
 from mltriton.ir.definition import boolean, enum, integers, operand, optional
 from mltriton.ir.operation import ALIKE, Operation, Value
-from mltriton.ir.types import I1, FloatType, IntegerType, PointerType, TensorType, Type, element_type, like
+from mltriton.ir.types import I1, FloatType, IntegerType, PointerType, TensorType, Type, element_type, like, pointee
 
 __all__ = ["AddPtr", "AtomicCAS", "AtomicRMW", "Load", "Store", "loaded_type"]
 
@@ -140,9 +140,7 @@ def is_block_pointer(type: Type) -> bool:
 
 def loaded_type(pointer: Type) -> Type:
     """What a load from a value of type `pointer` gives."""
-    if isinstance(pointer, TensorType):
-        return pointer.with_element(cast(PointerType, pointer.element).pointee)
-    return cast(PointerType, pointer).pointee
+    return like(pointer, pointee(pointer))
 
 
 FLOAT_ATOMICS = ("fadd", "max", "min", "exch")

@@ -18,7 +18,7 @@ from mltriton.executor.dialects.ttig import prefetch
 from mltriton.executor.faults import InvalidOperation, Misaligned
 from mltriton.executor.machine import Warp, scratch_offset
 from mltriton.executor.values import Array, decode, encode, memory_dtype
-from mltriton.ir.types import PointerType, TensorType, Type, byte_width, element_type
+from mltriton.ir.types import TensorType, Type, byte_width, element_type, pointee
 
 
 def nest(op: tile.Nest, code: Code) -> Flow:
@@ -123,7 +123,7 @@ def dot(op: tile.Dot) -> Handler:
     m, n, g = op.m, op.n, op.group
     width = op.panel or n
     panels, distance = n // width, op.panel_stride
-    a_type, b_type, c_type = (_pointee(value.type) for value in (op.a, op.b, op.c))
+    a_type, b_type, c_type = (pointee(value.type) for value in (op.a, op.b, op.c))
     is_column, a_unsigned, b_unsigned = op.a_layout == "column", op.a_unsigned, op.b_unsigned
     if n % width:
         raise InvalidOperation(f"{n} columns are not whole panels of {width}")
@@ -157,7 +157,7 @@ def indirect_dot(op: tile.IndirectDot) -> Handler:
     """A dot whose right operand is read line by line."""
     m, n, k = op.m, op.n, op.k
     count, length = (n, k) if op.b_layout == "column" else (k, n)
-    a_type, b_type, c_type = _pointee(op.a.type), op.element, _pointee(op.c.type)
+    a_type, b_type, c_type = pointee(op.a.type), op.element, pointee(op.c.type)
 
     def call(
         warp: Warp, a: Array, a_stride: Array, a_batch: Array, lines: Array,
@@ -197,10 +197,6 @@ def print_elements(op: tile.Print) -> Handler:
             stream.write(f"pid {warp.program} idx ({coordinate}){op.prefix}{text}\n")
 
     return call
-
-
-def _pointee(type: Type) -> Type:
-    return cast(PointerType, type).pointee
 
 
 TABLE: Table = {

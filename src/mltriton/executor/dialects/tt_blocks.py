@@ -21,7 +21,7 @@ from mltriton.executor.faults import BrokenAssumption, location_of
 from mltriton.executor.machine import Warp
 from mltriton.executor.values import Array, is_wide, round_to_zero, rounder, value_dtype
 from mltriton.ir.operation import Operation
-from mltriton.ir.types import FloatType, IntegerType, TensorType, byte_width, element_type
+from mltriton.ir.types import FloatType, IntegerType, TensorType, byte_width, element_type, pointee
 
 AXES = ("x", "y", "z")
 
@@ -99,8 +99,7 @@ def gather(op: tt.Gather) -> Handler:
 
 def addptr(op: tt.AddPtr) -> Handler:
     """Pointers moved by elements; the offset is widened before it is scaled."""
-    pointee = cast(Any, element_type(op.ptr.type)).pointee
-    width = np.int64(byte_width(pointee))
+    width = np.int64(byte_width(pointee(op.ptr.type)))
 
     def blocks(warp: Warp, pointers: Array, offsets: Array) -> Array:
         return pointers + offsets.astype(np.int64) * width

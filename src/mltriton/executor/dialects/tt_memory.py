@@ -19,18 +19,21 @@ from mltriton.executor.machine import Warp
 from mltriton.executor.segments import Memory
 from mltriton.executor.values import Array, choose, encode, is_block, rounder, scalar
 from mltriton.ir.operation import Value
-from mltriton.ir.types import FloatType, PointerType, TensorDescType, TensorType, Type, byte_width, element_type
+from mltriton.ir.types import (
+    FloatType,
+    PointerType,
+    TensorDescType,
+    TensorType,
+    Type,
+    byte_width,
+    pointee,
+)
 
 
 def block_of(pointer: Value) -> TensorType | None:
     """The block that a block pointer points to; None for pointers to elements."""
     type = pointer.type
     return type.pointee if isinstance(type, PointerType) and isinstance(type.pointee, TensorType) else None
-
-
-def pointee(type: Type) -> Type:
-    """The element that a pointer, or each pointer of a block, points to."""
-    return cast(PointerType, element_type(type)).pointee
 
 
 def load(op: tt.Load) -> Handler:

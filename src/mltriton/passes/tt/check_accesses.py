@@ -30,8 +30,8 @@ from mltriton.ir.types import (
     PointerType,
     TensorType,
     byte_width,
-    element_type,
     like,
+    pointee,
 )
 from mltriton.records import NamedTuple
 
@@ -93,7 +93,7 @@ class _Checker:
         parameters = sorted((base for base in bases if isinstance(base, BlockArgument)), key=lambda base: base.index)
         emit, kind = self.builder.emit, like(pointer.type, I64)
         address = emit(tt.PtrToInt, pointer, result_types=[kind])
-        width = byte_width(cast(PointerType, element_type(pointer.type)).pointee)
+        width = byte_width(pointee(pointer.type))
         found: Value | None = None
         for parameter in parameters:
             start, size = self.bounds[parameter]

@@ -21,7 +21,7 @@ from mltriton.ir.constants import splat_of
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
-from mltriton.ir.types import PointerType, TensorType, byte_width
+from mltriton.ir.types import TensorType, byte_width, pointee
 
 EXCHANGED = (1, 0)
 BlockLoad = tt.DescriptorLoad | tt.Load
@@ -79,7 +79,7 @@ def _pays(op: tt.Trans, loads: Sequence[BlockLoad]) -> bool:
 
 
 def _runs_along_rows(axes: AxisInfoAnalysis, load: tt.Load) -> bool:
-    element = cast(PointerType, cast(TensorType, load.ptr.type).element).pointee
+    element = pointee(load.ptr.type)
     return axes.contiguous_bytes(load.ptr, 1) > max(byte_width(element), axes.contiguous_bytes(load.ptr, 0))
 
 

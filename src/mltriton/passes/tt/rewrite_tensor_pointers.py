@@ -20,7 +20,7 @@ from mltriton.ir.module import Module
 from mltriton.ir.operation import Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.patterns import Patterns, apply_patterns
-from mltriton.ir.types import I32, I64, PointerType, TensorType, Type, like
+from mltriton.ir.types import I32, I64, TensorType, Type, like, pointee
 from mltriton.passes.any.dce import DeadCode
 from mltriton.passes.tt.normalize_block_pointers import NormalizeBlockPointers
 
@@ -94,7 +94,7 @@ def _splat(builder: Builder, value: Value, shape: Type) -> Value:
 def _at_pointer(pointer: Value, checked: Iterable[int]) -> _Access:
     maker = pointer.defining_op
     assert isinstance(maker, tt.MakeTensorPtr)
-    block = cast(TensorType, cast(PointerType, pointer.type).pointee)
+    block = cast(TensorType, pointee(pointer.type))
     return _Access(block, maker.base, maker.shape, maker.strides, maker.offsets, checked)
 
 

@@ -17,7 +17,7 @@ from mltriton.dialects import arith, tt
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import splat_of
 from mltriton.ir.operation import BlockArgument, Operation, Value
-from mltriton.ir.types import I64, PointerType, TensorType
+from mltriton.ir.types import I64, PointerType, TensorType, pointee
 from mltriton.layouts.encodings import Encoding
 
 Load = tt.Load | tt.DescriptorLoad
@@ -37,7 +37,7 @@ def address_of(load: Load, affine: LoopAffine, encode: Encode, ends: Ends) -> Ad
     else:
         if not isinstance(maker, tt.MakeTensorPtr) or load.ptr not in affine.inside or not _is_of_matrices(maker):
             return None
-        block = cast(TensorType, cast(PointerType, load.ptr.type).pointee)
+        block = cast(TensorType, pointee(load.ptr.type))
         contiguous, offsets = _contiguous(maker), maker.offsets
     encoding = encode(block, contiguous)
     if encoding is None:

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.dialects import ttg
-from mltriton.ir.types import PointerType, TensorType, byte_width
-from mltriton.ir.types import Type as IRType
+from mltriton.ir.types import TensorType, byte_width, pointee
 from mltriton.layouts.encodings import DotOperandEncoding
 from mltriton.layouts.linear import LinearLayout
 from mltriton.layouts.nvidia import NvidiaMmaEncoding
@@ -134,9 +133,9 @@ def _parts(e: Emitter, word: Value, element: Type) -> list[Value]:
 
 def _copy(e: Emitter, op: ttg.AsyncCopyGlobalToLocal) -> Value:
     type_ = cast(TensorType, op.ptr.type)
-    pointers, element = e.registers(op.ptr), in_memory(vector(element_name(_pointee(type_)), 1))
+    pointers, element = e.registers(op.ptr), in_memory(vector(element_name(pointee(type_)), 1))
     masks = None if op.mask is None else e.registers(op.mask)
-    targets = shared.addresses(e, type_.with_element(_pointee(type_)), e.shared(op.memory))
+    targets = shared.addresses(e, type_.with_element(pointee(type_)), e.shared(op.memory))
     shared.touch(e, op.memory, writes=True, under_way=True)
     order = accesses.in_memory_order(e, pointers)
     pointers, masks, targets = accesses.reordered(order, pointers, masks, targets)
@@ -144,12 +143,6 @@ def _copy(e: Emitter, op: ttg.AsyncCopyGlobalToLocal) -> Value:
         for part in _copied(e, run, targets, masks, element):
             _copy_run(e, part, pointers, masks, targets, element)
     return constant(I32, 0)
-
-
-def _pointee(type_: TensorType) -> IRType:
-    """What the pointers of a block point to."""
-    assert isinstance(type_.element, PointerType)
-    return type_.element.pointee
 
 
 def _copied(e: Emitter, run: Run, targets: Sequence[Value], masks: accesses.Masks, element: Type) -> list[Run]:

@@ -10,11 +10,10 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 from mltriton.analysis.axis_info import AxisInfoAnalysis
-from mltriton.analysis.axis_rules import pointee_of
 from mltriton.dialects import scf, tt
 from mltriton.ir.operation import BlockArgument, Value
 from mltriton.ir.promises import DIVISIBILITY, promises_in
-from mltriton.ir.types import PointerType, TensorType, byte_width
+from mltriton.ir.types import PointerType, TensorType, byte_width, pointee
 from mltriton.layouts.linear import LinearLayout
 from mltriton.targets.llvm.types import Value as Emitted
 from mltriton.targets.simt.lanes import Lanes, layout_of
@@ -44,7 +43,7 @@ def _of_block(e: Emitter, value: Value, type: TensorType, lanes: Lanes) -> None:
     dim = info.contiguity.index(max(info.contiguity))
     group, width = min(info.contiguity[dim], type.shape[dim]), 1
     if isinstance(type.element, PointerType):
-        width = byte_width(pointee_of(type))
+        width = byte_width(pointee(type))
     if group & (group - 1):
         return
     starts = _starts(layout_of(type), dim)

@@ -14,7 +14,7 @@ from typing import cast
 from mltriton.dialects import tt
 from mltriton.errors import SourceLocation, TargetError
 from mltriton.ir.attributes import Attribute
-from mltriton.ir.types import MemDescType, PointerType, TensorType, Type, block_of, byte_width
+from mltriton.ir.types import MemDescType, PointerType, TensorType, Type, block_of, byte_width, pointee
 from mltriton.layouts.encodings import (
     DotOperandEncoding,
     Encoding,
@@ -106,7 +106,7 @@ class PieceSizes:
             return self.piece_of(pointer)
         if self.has_lanes:
             return self.piece(pointer)
-        room = self.spec.vector_bytes // byte_width(cast(PointerType, pointer.element).pointee)
+        room = self.spec.vector_bytes // byte_width(pointee(pointer))
         part: list[int] = []
         for extent in reversed(self.piece(pointer)):
             part.append(min(extent, room))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 from mltriton.dialects import arith, tt, ttg
 from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.operation import Value
-from mltriton.ir.types import I64, IntegerType, PointerType, TensorDescType, TensorType, shape_of
+from mltriton.ir.types import I64, IntegerType, PointerType, TensorDescType, TensorType, pointee, shape_of
 from mltriton.passes.intrinsic.tile_loops import accesses
 from mltriton.passes.intrinsic.tile_loops.accesses import BlockPointer
 from mltriton.passes.intrinsic.tile_loops.forms import constant_index, is_integer
@@ -75,7 +75,7 @@ class PointerSlot(Slot):
 
     def bind(self, value: Value, carried: Sequence[Value]) -> None:
         base, *rest = carried
-        type = value.type.block if isinstance(value.type, TensorDescType) else cast(PointerType, value.type).pointee
+        type = value.type.block if isinstance(value.type, TensorDescType) else pointee(value.type)
         rank = len(shape_of(type))
         shape, strides, offsets = (tuple(rest[i * rank : (i + 1) * rank]) for i in range(3))
         self.e.pointers[value] = BlockPointer(base, shape, strides, offsets, self.pads_nan)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from mltriton.frontend.syntax import parsed
 
@@ -42,7 +43,8 @@ class Sizes:
         kernel = next((node for node in kernels if node.name == function), None)
         if tree is None or kernel is None:
             return None
-        return self._low(ast.parse(size.strip(), mode="eval").body, _Scope(tree, kernel), 0)
+        expression = cast(ast.Expr, parsed(f"({size})").body[0])
+        return self._low(expression.value, _Scope(tree, kernel), 0)
 
     def is_launched(self, function: str, below: tuple[str, ...] = ()) -> bool:
         """Whether the files show a launch of a function, or of one that calls it."""

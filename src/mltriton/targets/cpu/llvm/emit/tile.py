@@ -6,12 +6,10 @@ Level: intrinsic -> llvm. A dot becomes a call of a function of `llvm/dot.py`; t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from mltriton.dialects import tile
 from mltriton.errors import BackendError
-from mltriton.ir.operation import Value as IRValue
-from mltriton.ir.types import BF16, F16, F32, F64, I8, I32, FloatType, IntegerType, PointerType
+from mltriton.ir.types import BF16, F16, F32, F64, I8, I32, FloatType, IntegerType, pointee
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules
 from mltriton.targets.cpu.llvm.transpose import transpose
@@ -74,7 +72,7 @@ def _dot(e: Emitter, op: tile.Dot) -> None:
     from mltriton.targets.cpu.llvm.dot import UNROLL, DotShape, call_dot  # Only products need it.
 
     f = e.function
-    a, b, c = (_pointee(pointer) for pointer in (op.a, op.b, op.c))
+    a, b, c = (pointee(pointer.type) for pointer in (op.a, op.b, op.c))
     dtype = _DTYPES.get((a, op.group))
     if dtype is None or a is not b or c is not _accumulator(a):
         raise BackendError(
@@ -105,17 +103,13 @@ def _dot(e: Emitter, op: tile.Dot) -> None:
 def _indirect_dot(e: Emitter, op: tile.IndirectDot) -> None:
     from mltriton.targets.cpu.llvm.indirect_dot import IndirectShape, indirect_dot_function  # Only products need it.
 
-    f, left = e.function, _pointee(op.a)
+    f, left = e.function, pointee(op.a.type)
     try:
         shape = IndirectShape(str(left), str(op.element), op.m, op.n, op.k, op.b_layout, op.batch, op.chunk, op.ahead)
         name = indirect_dot_function(e.module, e.features, shape)
     except ValueError as error:
         raise BackendError(str(error.args[0]), location=op.loc.in_source) from error
     f.call(name, VOID, *map(e.get, op.operands))
-
-
-def _pointee(pointer: IRValue) -> IRType:
-    return cast(PointerType, pointer.type).pointee
 
 
 def _accumulator(type_: IRType) -> IRType:
