@@ -40,7 +40,7 @@ from mltriton.kernels.attention_blocks import (
     warps_on,
 )
 from mltriton.kernels.calls import Key, again, key_of, remember
-from mltriton.kernels.launch import Launch, target_of
+from mltriton.kernels.launch import Example, Launch, target_of
 from mltriton.targets.registry import spec
 
 LOG2_E = tl.constexpr(1.4426950408889634)
@@ -361,9 +361,7 @@ def check_results(do: Array, q: Array, o: Array, lse: Array) -> None:
         )
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: causal, two heads on one, a length and a dimension that no block divides."""
     if name != "attention_kernel":
         return None

@@ -12,7 +12,6 @@ dq; after it, `sum_splits_kernel` adds the splits' dq up and rounds them to q's 
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import numpy as np
 
@@ -41,7 +40,7 @@ from mltriton.kernels.attention import (
 from mltriton.kernels.attention_backward_sizes import BackwardBlocks, choose_backward_blocks, choose_warp_blocks
 from mltriton.kernels.attention_blocks import block_dim
 from mltriton.kernels.calls import again, key_of, remember
-from mltriton.kernels.launch import Launch, family_of_warps, stages_on, target_of
+from mltriton.kernels.launch import Example, Launch, family_of_warps, stages_on, target_of
 
 
 @triton.jit
@@ -385,9 +384,7 @@ def backward_launches(
     return [prepare, main] if in_place else [prepare, main, finish]
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: causal, two heads on one, two splits, sizes that no block divides."""
     do, q, k, v, o = (rng.standard_normal((2, heads, 50, 24), np.float32) for heads in (2, 2, 1, 1, 2))
     lse = 10 + rng.standard_normal((2, 2, 50), np.float32)

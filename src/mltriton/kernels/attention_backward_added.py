@@ -10,8 +10,6 @@ power limits, and all keys are seen.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import mltriton as triton
@@ -21,7 +19,7 @@ from mltriton.kernels.attention import LOG2_E, block_at, head_of, scale_of
 from mltriton.kernels.attention_backward_blocks import Step, beside, gradients_of_keys
 from mltriton.kernels.attention_blocks import block_dim
 from mltriton.kernels.gemm_persistent import multiprocessors_of
-from mltriton.kernels.launch import Launch
+from mltriton.kernels.launch import Example, Launch
 
 LONG = 4096  # keys, from which on it is faster (H100, D 128: 3 to 4 %; at 1024 9 % slower)
 DIM = 128  # as many rows of the sums' blocks as 8 warps have
@@ -117,9 +115,7 @@ def added_launches(
     return [prepare.on(target), main.on(target, step.warps, step.stages), finish.on(target)]
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: two heads on one, queries and dimensions that no block divides."""
     do, q, k, v, o = (
         rng.standard_normal((1, heads, size, 24), np.float32)

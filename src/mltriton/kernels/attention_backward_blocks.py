@@ -11,7 +11,7 @@ has stored: the results do not depend on an order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from mltriton.kernels.arrays import Array, empty, item_size, strides_of
 from mltriton.kernels.attention import LOG2_E, block_at, head_of, scale_of
 from mltriton.kernels.attention_backward import sees
 from mltriton.kernels.attention_blocks import block_dim
-from mltriton.kernels.launch import Launch
+from mltriton.kernels.launch import Example, Launch
 from mltriton.targets.registry import spec
 
 # Queries of a block of sums of dq that lie beside each other in memory, for all dimensions, before the next: four lanes
@@ -348,9 +348,7 @@ def in_turn(launch: Launch, along: int, group: int) -> Launch:
     return persistent_launch(launch) or launch
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: causal, two heads on one, sizes that no block divides."""
     do, q, k, v, o = (rng.standard_normal((2, heads, 50, 24), np.float32) for heads in (2, 2, 1, 1, 2))
     lse = 10 + rng.standard_normal((2, 2, 50), np.float32)

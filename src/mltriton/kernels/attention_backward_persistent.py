@@ -8,8 +8,6 @@ blocks have few steps.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import mltriton as triton
@@ -23,7 +21,7 @@ from mltriton.kernels.attention_backward_blocks import (
     gradients_of_queries,
 )
 from mltriton.kernels.gemm_persistent import multiprocessors_of
-from mltriton.kernels.launch import Launch
+from mltriton.kernels.launch import Example, Launch
 
 SHORT = 2048  # keys that a block of queries sees on average, or queries that see a block of keys
 
@@ -105,9 +103,7 @@ def persistent_launch(launch: Launch, programs: int | None = None) -> Launch | N
     return launch._replace(kernel=PERSISTENT[launch.kernel], grid=(programs,), arguments=arguments)
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: causal, two heads on one, a pair of blocks of keys and two of queries for one
     program.
     """

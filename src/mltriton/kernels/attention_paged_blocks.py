@@ -13,8 +13,6 @@ a matrix. `attention_paged.py` launches these kernels where a target has block l
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import mltriton as triton
@@ -28,6 +26,7 @@ from mltriton.kernels.attention_paged_loads import (
     slot_of,
     slots_of,
 )
+from mltriton.kernels.launch import Example
 
 REST = tl.constexpr(16)  # keys of a step at the end of a sequence, whose last keys may be others'
 
@@ -242,9 +241,7 @@ def paged_attention_blocks_warps_kernel(
         store_result(found, o_ptr, lse_ptr, o_strides, n_heads, BLOCK, GROUP, BG, BD, DIM)
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: three heads on one in two parts, pages of two blocks in any order, an empty
     sequence, a length that blocks do not divide.
     """

@@ -10,12 +10,11 @@ splits, `combine_splits_kernel` adds up what they found (Flash-Decoding). `atten
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import mltriton as triton
 import mltriton.language as tl
+from mltriton.kernels.launch import Example
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 FINITE = tl.constexpr(-3.0e38)  # a maximum is at least this where it is subtracted: -inf - -inf is no number
@@ -187,9 +186,7 @@ def combine_splits_kernel(
     tl.store(o_ptr + sequence * stride_os + head * stride_oh + dims, o.to(o_ptr.dtype.element_ty), dims < dim)
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: three heads on one, pages in any order, an empty sequence, lengths that neither
     pages nor blocks divide.
     """

@@ -9,13 +9,12 @@ before. Results are those of `attention_paged_kernels.py`; `attention_paged.py` 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.attention_paged_kernels import LOG2_E, keys_of_split, table_of
+from mltriton.kernels.launch import Example
 
 
 @triton.jit
@@ -96,9 +95,7 @@ def paged_attention_tiles_kernel(
     tl.store(o_ptr + at, o.to(o_ptr.dtype.element_ty), wanted)
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: three heads on one, pages in any order, an empty sequence, lengths that neither
     pages nor tiles divide.
     """

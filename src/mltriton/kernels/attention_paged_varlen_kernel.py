@@ -10,14 +10,13 @@ the last n - 1 - i keys. Without a table, keys are packed as queries are, for `a
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.attention import LEAST, LOG2_E
 from mltriton.kernels.attention_blocks import Blocks
+from mltriton.kernels.launch import Example
 
 FEW = tl.constexpr(8)  # parts of those sequences that are left, in each step of a search
 
@@ -200,9 +199,7 @@ def paged_attention_varlen_kernel(
     tl.store(o_ptr + o_at[:, None] + dims[None, :], o.to(o_ptr.dtype.element_ty), wanted)
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: three heads on one, pages in any order; a chunk behind others, a sequence without
     queries, one that decodes, a whole prompt.
     """

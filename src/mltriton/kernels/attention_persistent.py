@@ -9,8 +9,6 @@ by which lanes copy.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import mltriton as triton
@@ -18,7 +16,7 @@ import mltriton.language as tl
 from mltriton.kernels.attention import attend_queries, attention_launch
 from mltriton.kernels.attention_blocks import Blocks
 from mltriton.kernels.gemm_persistent import multiprocessors_of
-from mltriton.kernels.launch import Launch
+from mltriton.kernels.launch import Example, Launch
 
 
 @triton.jit
@@ -62,9 +60,7 @@ def persistent_launch(launch: Launch, programs: int | None = None) -> Launch | N
     return launch._replace(kernel=attention_persistent_kernel, grid=(programs,), arguments=arguments)
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: causal, two heads of four blocks for one program."""
     q, k, v = (rng.standard_normal((1, 2, 100, 24), np.float32) for _ in range(3))
     launch = persistent_launch(attention_launch(q, k, v, np.zeros_like(q), causal=True, blocks=Blocks(32, 32)), 1)

@@ -9,15 +9,13 @@ may be long.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.attention import attend_queries, attention_launch
 from mltriton.kernels.attention_blocks import Blocks
-from mltriton.kernels.launch import Launch
+from mltriton.kernels.launch import Example, Launch
 
 
 @triton.jit(warp_level=True)
@@ -43,9 +41,7 @@ def rows_launch(launch: Launch, rows: int) -> Launch:
     return launch._replace(kernel=attention_rows_kernel).on(None, launch.constants["BM"] // rows)
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: causal, two heads on one, a length and a dimension that no block divides."""
     if name != "attention_rows_kernel":
         return None

@@ -10,7 +10,6 @@ differentiated one after another. Nobody adds to what another has stored.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from mltriton.kernels.attention_backward import flash_attention_backward
 from mltriton.kernels.attention_backward_blocks import Step, gradients_of_keys, gradients_of_queries, steps_on
 from mltriton.kernels.attention_blocks import block_dim
 from mltriton.kernels.attention_varlen import check_packed, check_packed_results, extent, packed_at
-from mltriton.kernels.launch import Launch, target_of
+from mltriton.kernels.launch import Example, Launch, target_of
 
 
 @triton.jit
@@ -190,9 +189,7 @@ def varlen_backward_launches(
     return [launch.on(target, step.warps, step.stages) for launch, step in pairs]
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: three sequences, two heads on one, causal."""
     do, q, k, v, o = (rng.standard_normal((75, heads, 24), np.float32) for heads in (2, 2, 1, 1, 2))
     lse = 10 + rng.standard_normal((2, 75), np.float32)

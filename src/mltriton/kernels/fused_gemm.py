@@ -8,8 +8,6 @@ any strides. The epilogue works on the accumulator: what it computes never lies 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import mltriton as triton
@@ -18,7 +16,7 @@ from mltriton.frontend.function import LanguageFunction
 from mltriton.kernels.arrays import Array, dtype_name, empty, item_size, strides_of
 from mltriton.kernels.epilogues import Epilogue, finish, gelu_tanh, transform
 from mltriton.kernels.gemm_tiles import Tile, block_coordinates, choose_tile
-from mltriton.kernels.launch import Launch
+from mltriton.kernels.launch import Example, Launch
 
 
 @triton.jit
@@ -113,9 +111,7 @@ def fused_matmul_launch(
     return Launch(fused_matmul_kernel, grid, arguments, constants)
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: all that there is, in sizes that no block divides."""
     a, b = (rng.uniform(0.5, 1.5, shape).astype(np.float16) for shape in ((2, 70, 80), (2, 80, 90)))
     bias, add = (rng.standard_normal(shape, np.float32) for shape in ((90,), (2, 70, 90)))

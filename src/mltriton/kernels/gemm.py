@@ -39,7 +39,7 @@ from mltriton.kernels.gemm_tiles import (
     choose_tile,
     multiplied_bytes,
 )
-from mltriton.kernels.launch import Launch, family_of_warps, target_of
+from mltriton.kernels.launch import Example, Launch, family_of_warps, target_of
 from mltriton.kernels.products import Product, product_of, recorded_product
 from mltriton.kernels.split_k import REDUCED_BY_WARPS, REDUCING_WARPS, split_k_kernel, split_k_launches
 from mltriton.kernels.stream_k import choose_shares, stream_k_launches
@@ -274,9 +274,7 @@ _FORM_OF: dict[str, Form] = {
 }
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: sizes that no block divides, so that every edge is masked."""
     if name not in _FORM_OF:
         return None

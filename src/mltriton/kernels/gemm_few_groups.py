@@ -10,7 +10,6 @@ computes blocks p, p + P, ...
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from mltriton.kernels.epilogues import Epilogue, finish, silu
 from mltriton.kernels.gemm_gpu import is_large
 from mltriton.kernels.gemm_persistent import lines_of, multiprocessors_of, right, right_descriptor
 from mltriton.kernels.gemm_tiles import Tile
-from mltriton.kernels.launch import Launch
+from mltriton.kernels.launch import Example, Launch
 
 MOST_GROUPS = 4  # each takes some 0.3 s to compile
 
@@ -89,9 +88,7 @@ def few_groups_launch(
     return Launch(few_groups_kernel, (min(programs, blocks),), arguments, constants)
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: two problems of different sizes, B by columns, for three programs."""
     if name != "few_groups_kernel":
         return None

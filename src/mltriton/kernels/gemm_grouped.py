@@ -40,7 +40,7 @@ from mltriton.kernels.fused_gemm import accumulate
 from mltriton.kernels.gemm_few_groups import few_groups_launch
 from mltriton.kernels.gemm_gpu import groups_on, is_engine_of
 from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, blocks_of, speed, tile_of
-from mltriton.kernels.launch import Launch, block_limits, family_of_warps
+from mltriton.kernels.launch import Example, Launch, block_limits, family_of_warps
 from mltriton.records import NamedTuple
 from mltriton.runtime.specialization import ON_HOST, device_of
 
@@ -314,9 +314,7 @@ def _check(a: Sequence[Array], b: Sequence[Array]) -> None:
             )
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: four problems of different sizes, one of them an empty sum, for three programs;
     operands and results are parts of one array each.
     """

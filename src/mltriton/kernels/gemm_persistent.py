@@ -10,7 +10,6 @@ its own starts the copies of the next block while the others store one (1 to 2 %
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ import mltriton.language as tl
 from mltriton.kernels.arrays import Array, dtype_name, strides_of
 from mltriton.kernels.gemm_gpu import MULTIPROCESSORS
 from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, coordinates_of
-from mltriton.kernels.launch import Launch
+from mltriton.kernels.launch import Example, Launch
 from mltriton.runtime.grid import even_programs
 from mltriton.runtime.specialization import device_kind
 
@@ -153,9 +152,7 @@ def _multiprocessors(index: int) -> int:
     return driver.device(index).attribute(driver.Attribute.MULTIPROCESSORS)
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: 18 blocks for 2 programs, in sizes that no block divides, B by columns."""
     a, b = (rng.uniform(0.5, 1.5, (2, size, 80)).astype(np.float16) for size in (70, 90))
     c = np.zeros((2, 70, 90), np.float32)

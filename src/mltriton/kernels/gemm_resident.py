@@ -11,7 +11,6 @@ elements, and possible where K columns of B fit in a core's cache.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.arrays import Array, dtype_name, item_size, strides_of
 from mltriton.kernels.gemm_tiles import ACCUMULATORS, balance, speeds_of
-from mltriton.kernels.launch import Launch
+from mltriton.kernels.launch import Example, Launch
 from mltriton.records import NamedTuple
 
 
@@ -112,9 +111,7 @@ def resident_launch(a: Array, b: Array, c: Array, share: Share) -> Launch:
     return Launch(matmul_resident_kernel, grid, arguments, constants)
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: sizes that no block divides, and three blocks of rows for a program."""
     if name != "matmul_resident_kernel":
         return None

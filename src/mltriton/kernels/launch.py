@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from mltriton.targets.base import BlockIO
 
 
+# What `mltriton verify` runs: arguments by name, grid, compile options.
+Example = tuple[dict[str, Any], tuple[int, ...], dict[str, Any]]
+
+
 class Launch(NamedTuple):
     """`kernel[grid](*arguments, **constants)`."""
 
@@ -45,8 +49,8 @@ class Launch(NamedTuple):
         """All arguments by the names of the kernel's parameters."""
         return dict(zip(self.kernel.arg_names, self.arguments, strict=False)) | self.constants
 
-    def example(self) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]]:
-        """What a function `mltriton_verify` returns: arguments by name, grid, compile options."""
+    def example(self) -> Example:
+        """What a function `mltriton_verify` returns."""
         arguments = self.named()
         options = {name: arguments.pop(name) for name in self.constants.keys() - set(self.kernel.arg_names)}
         return arguments, self.grid, options

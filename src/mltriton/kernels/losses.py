@@ -29,7 +29,7 @@ from mltriton.kernels.arrays import (
     requires_gradient,
 )
 from mltriton.kernels.calls import again, is_known, key_of, remember
-from mltriton.kernels.launch import Launch, family_of_warps, target_of
+from mltriton.kernels.launch import Example, Launch, family_of_warps, target_of
 from mltriton.kernels.normalization import COMPUTED_IN, LOWEST, check_rows, choose_rows
 from mltriton.runtime.specialization import ON_HOST, device_kind
 
@@ -274,9 +274,7 @@ def _check_labels(labels: Array, columns: int, ignored: int) -> None:
         )
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: a length that no block divides, a row that is ignored."""
     logits, labels = rng.standard_normal((5, 5000), np.float32), np.array([3, 4999, -100, 4500, 0])
     loss, gradient = np.zeros(5, np.float32), np.zeros_like(logits)

@@ -9,7 +9,6 @@ read twice in blocks, once for the statistics, which are merged block by block, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from mltriton.kernels.arrays import (
     requires_gradient,
 )
 from mltriton.kernels.calls import Key, again, key_of, remember
-from mltriton.kernels.launch import Launch, family_of_warps, target_of
+from mltriton.kernels.launch import Example, Launch, family_of_warps, target_of
 from mltriton.records import NamedTuple
 
 LONGEST_BLOCK = 65536  # a row of f32 is then a quarter of a second-level cache of 1 MB; measured against pieces
@@ -303,9 +302,7 @@ def check_rows(function: str, x: Array) -> None:
         raise ArgumentError(f"{function}: unsupported dtype", expected=", ".join(COMPUTED_IN), found=found)
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: five rows, a length that no block divides."""
     x = rng.standard_normal((5, 700 if "long" in name else 200), np.float32)
     weight, bias, y = x[3], x[4], np.zeros_like(x)

@@ -30,7 +30,7 @@ from mltriton.kernels.arrays import (
 from mltriton.kernels.calls import again, key_of, remember
 from mltriton.kernels.gemm_persistent import multiprocessors_of
 from mltriton.kernels.gemm_tiles import FULL
-from mltriton.kernels.launch import Launch, family_of_warps, target_of
+from mltriton.kernels.launch import Example, Launch, family_of_warps, target_of
 from mltriton.kernels.normalization import COMPUTED_IN, check_norm, check_rows, choose_rows, row_statistics
 from mltriton.records import NamedTuple
 from mltriton.runtime.specialization import device_kind
@@ -315,9 +315,7 @@ def norm_backward_launches(
     return [main.on(None, blocks.warps), finish]
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: seven rows of a length that no block divides, in three programs."""
     x, dy, dx = (rng.standard_normal((7, 200), np.float32) for _ in range(3))
     sums, parts = np.zeros((2, 200), np.float32), rng.standard_normal((2, 3, 200), np.float32)

@@ -7,8 +7,6 @@ Level: user. One program instance turns some heads of one position, whose angles
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import mltriton as triton
@@ -26,7 +24,7 @@ from mltriton.kernels.arrays import (
     strides_of,
 )
 from mltriton.kernels.calls import again, key_of, remember
-from mltriton.kernels.launch import Launch, target_of
+from mltriton.kernels.launch import Example, Launch, target_of
 from mltriton.kernels.normalization import COMPUTED_IN, check_rows
 
 MOST_HEADS = 16  # of one program
@@ -119,9 +117,7 @@ def rope_launch(x: Array, cos: Array, sin: Array, out: Array, inverse: bool = Fa
     )
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: sizes that no block divides."""
     x, cos, sin = (rng.standard_normal(shape, np.float32) for shape in ((2, 3, 5, 24), (3, 12), (3, 12)))
     return rope_launch(x, cos, sin, np.zeros_like(x)).example() if name == "rope_kernel" else None

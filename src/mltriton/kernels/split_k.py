@@ -29,7 +29,7 @@ from mltriton.kernels.epilogues import Epilogue, finish, silu
 from mltriton.kernels.fused_gemm import accumulate
 from mltriton.kernels.gemm_gpu import tile_on
 from mltriton.kernels.gemm_tiles import ACCUMULATORS, Tile, block_coordinates, choose_tile
-from mltriton.kernels.launch import Launch
+from mltriton.kernels.launch import Example, Launch
 from mltriton.kernels.products import product_of, recorded_product
 from mltriton.runtime.specialization import device_kind
 
@@ -140,9 +140,7 @@ def split_k_matmul(a: Array, b: Array, splits: int = 4, *, target: str | None = 
     return product.c
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: three splits, the last one shorter, in sizes that no block divides."""
     a, b = (rng.uniform(0.5, 1.5, shape).astype(np.float16) for shape in ((2, 20, 170), (2, 170, 40)))
     bias, c = rng.standard_normal(40, np.float32), np.zeros((2, 20, 40), np.float32)

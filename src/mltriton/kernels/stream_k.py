@@ -40,7 +40,7 @@ from mltriton.kernels.gemm_tiles import (
     speed,
     tile_of,
 )
-from mltriton.kernels.launch import Launch
+from mltriton.kernels.launch import Example, Launch
 from mltriton.kernels.products import product_of, recorded_product
 from mltriton.runtime.native.launcher import num_threads
 
@@ -211,9 +211,7 @@ def stream_k_matmul(
     return product.c
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: 18 blocks of 3 steps for 5 programs, in sizes that no block divides."""
     a, b = (rng.uniform(0.5, 1.5, shape).astype(np.float16) for shape in ((2, 40, 70), (2, 70, 80)))
     bias, c = rng.standard_normal(80, np.float32), np.zeros((2, 40, 80), np.float32)
