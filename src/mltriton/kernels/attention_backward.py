@@ -40,7 +40,7 @@ from mltriton.kernels.attention import (
 from mltriton.kernels.attention_backward_sizes import BackwardBlocks, choose_backward_blocks, choose_warp_blocks
 from mltriton.kernels.attention_blocks import block_dim
 from mltriton.kernels.calls import again, key_of, remember
-from mltriton.kernels.launch import Example, Launch, family_of_warps, stages_on, target_of
+from mltriton.kernels.launch import Example, Launch, example_of, family_of_warps, stages_on, target_of
 
 
 @triton.jit
@@ -392,4 +392,4 @@ def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     launches = backward_launches(do, q, k, v, o, lse, *results, causal=True, blocks=BackwardBlocks(16, 32, 2))
     for scratch in ("delta_ptr", "dq_ptr"):
         launches[0].named()[scratch][...] = 1.0
-    return next((launch.example() for launch in launches if launch.kernel.__name__ == name), None)
+    return example_of(name, *launches)

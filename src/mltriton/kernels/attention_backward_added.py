@@ -19,7 +19,7 @@ from mltriton.kernels.attention import LOG2_E, block_at, head_of, scale_of
 from mltriton.kernels.attention_backward_blocks import Step, beside, gradients_of_keys
 from mltriton.kernels.attention_blocks import block_dim
 from mltriton.kernels.gemm_persistent import multiprocessors_of
-from mltriton.kernels.launch import Example, Launch
+from mltriton.kernels.launch import Example, Launch, example_of
 
 LONG = 4096  # keys, from which on it is faster (H100, D 128: 3 to 4 %; at 1024 9 % slower)
 DIM = 128  # as many rows of the sums' blocks as 8 warps have
@@ -126,4 +126,4 @@ def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     launches = added_launches(do, q, k, v, o, lse, dq, dk, dv, None, Step(16, 32), None)
     for scratch in ("lse2_ptr", "delta_ptr", "sums_ptr"):
         launches[0].named()[scratch][...] = 1.0
-    return next((launch.example() for launch in launches if launch.kernel.__name__ == name), None)
+    return example_of(name, *launches)

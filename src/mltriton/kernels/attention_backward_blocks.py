@@ -21,7 +21,7 @@ from mltriton.kernels.arrays import Array, empty, item_size, strides_of
 from mltriton.kernels.attention import LOG2_E, block_at, head_of, scale_of
 from mltriton.kernels.attention_backward import sees
 from mltriton.kernels.attention_blocks import block_dim
-from mltriton.kernels.launch import Example, Launch
+from mltriton.kernels.launch import Example, Launch, example_of
 from mltriton.targets.registry import spec
 
 # Queries of a block of sums of dq that lie beside each other in memory, for all dimensions, before the next: four lanes
@@ -357,4 +357,4 @@ def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     launches = block_launches(do, q, k, v, o, lse, dq, dk, dv, True, None, steps, None)
     for scratch in ("lse2_ptr", "delta_ptr"):
         launches[0].named()[scratch][...] = 1.0
-    return next((launch.example() for launch in launches if launch.kernel.__name__ == name), None)
+    return example_of(name, *launches)

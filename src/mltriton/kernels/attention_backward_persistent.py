@@ -21,7 +21,7 @@ from mltriton.kernels.attention_backward_blocks import (
     gradients_of_queries,
 )
 from mltriton.kernels.gemm_persistent import multiprocessors_of
-from mltriton.kernels.launch import Example, Launch
+from mltriton.kernels.launch import Example, Launch, example_of
 
 SHORT = 2048  # keys that a block of queries sees on average, or queries that see a block of keys
 
@@ -113,5 +113,4 @@ def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     launches = block_launches(do, q, k, v, o, lse, dq, dk, dv, True, None, (Step(16, 16), Step(16, 16)), None)
     for scratch in ("lse2_ptr", "delta_ptr"):
         launches[0].named()[scratch][...] = 1.0
-    found = [persistent_launch(launch, 1) for launch in launches]
-    return next((launch.example() for launch in found if launch is not None and launch.kernel.__name__ == name), None)
+    return example_of(name, *(persistent_launch(launch, 1) for launch in launches))

@@ -14,7 +14,7 @@ import numpy as np
 
 import mltriton as triton
 import mltriton.language as tl
-from mltriton.kernels.launch import Example
+from mltriton.kernels.launch import Example, example_of
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 FINITE = tl.constexpr(-3.0e38)  # a maximum is at least this where it is subtracted: -inf - -inf is no number
@@ -196,12 +196,9 @@ def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     k_cache, v_cache = (rng.standard_normal((13, 16, 2, 24), np.float32) for _ in range(2))
     table = rng.permutation(13)[:12].astype(np.int32).reshape(3, 4)
     lens = np.array([61, 0, 33], np.int32)
-    for warp_level in (False, True):
-        form = Form(warp_level, heads=2, keys=16)
-        launches = paged_attention_launches(q, k_cache, v_cache, table, lens, q * 0, form=form, splits=2)
-        launches[1].arguments[0][...] = rng.standard_normal((2, *q.shape))
-        launches[1].arguments[1][...] = rng.standard_normal((2, *q.shape[:2]))
-        for launch in launches:
-            if launch.kernel.__name__ == name:
-                return launch.example()
-    return None
+    forms = [Form(warp_level, heads=2, keys=16) for warp_level in (False, True)]
+    given = q, k_cache, v_cache, table, lens, q * 0
+    launches = [launch for form in forms for launch in paged_attention_launches(*given, form=form, splits=2)]
+    for array, shape in zip(launches[1].arguments, (q.shape, q.shape[:2]), strict=False):
+        array[...] = rng.standard_normal((2, *shape))
+    return example_of(name, *launches)

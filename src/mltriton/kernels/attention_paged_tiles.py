@@ -14,7 +14,7 @@ import numpy as np
 import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.attention_paged_kernels import LOG2_E, keys_of_split, table_of
-from mltriton.kernels.launch import Example
+from mltriton.kernels.launch import Example, example_of
 
 
 @triton.jit
@@ -101,8 +101,6 @@ def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """
     from mltriton.kernels.attention_paged import Form, paged_attention_launches  # Only the example needs it.
 
-    if name != paged_attention_tiles_kernel.__name__:
-        return None
     q = rng.standard_normal((3, 6, 24), np.float32)
     k_cache, v_cache = (rng.standard_normal((13, 16, 2, 24), np.float32) for _ in range(2))
     table = rng.permutation(13)[:12].astype(np.int32).reshape(3, 4)
@@ -111,4 +109,4 @@ def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     launch, _ = paged_attention_launches(q, k_cache, v_cache, table, lens, q * 0, form=form, splits=2)
     for option in ("num_warps", "num_stages"):
         del launch.constants[option]
-    return launch.example()
+    return example_of(name, launch)

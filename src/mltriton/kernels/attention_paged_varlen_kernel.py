@@ -16,7 +16,7 @@ import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.attention import LEAST, LOG2_E
 from mltriton.kernels.attention_blocks import Blocks
-from mltriton.kernels.launch import Example
+from mltriton.kernels.launch import Example, example_of
 
 FEW = tl.constexpr(8)  # parts of those sequences that are left, in each step of a search
 
@@ -203,8 +203,6 @@ def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: three heads on one, pages in any order; a chunk behind others, a sequence without
     queries, one that decodes, a whole prompt.
     """
-    if name != "paged_attention_varlen_kernel":
-        return None
     from mltriton.kernels.attention_paged_varlen import paged_varlen_launch  # Only the example needs it.
 
     q = rng.standard_normal((62, 6, 24), np.float32)
@@ -212,4 +210,4 @@ def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     table = rng.permutation(21)[:20].astype(np.int32).reshape(4, 5)
     lens, starts = np.array([55, 7, 33, 40], np.int32), np.array([0, 21, 21, 22, 62], np.int32)
     given = q, k_cache, v_cache, table, lens, starts, q * 0
-    return paged_varlen_launch(None, *given, window=30, blocks=Blocks(32, 16)).example()
+    return example_of(name, paged_varlen_launch(None, *given, window=30, blocks=Blocks(32, 16)))

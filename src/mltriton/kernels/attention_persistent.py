@@ -16,7 +16,7 @@ import mltriton.language as tl
 from mltriton.kernels.attention import attend_queries, attention_launch
 from mltriton.kernels.attention_blocks import Blocks
 from mltriton.kernels.gemm_persistent import multiprocessors_of
-from mltriton.kernels.launch import Example, Launch
+from mltriton.kernels.launch import Example, Launch, example_of
 
 
 @triton.jit
@@ -64,4 +64,4 @@ def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: causal, two heads of four blocks for one program."""
     q, k, v = (rng.standard_normal((1, 2, 100, 24), np.float32) for _ in range(3))
     launch = persistent_launch(attention_launch(q, k, v, np.zeros_like(q), causal=True, blocks=Blocks(32, 32)), 1)
-    return launch.example() if launch is not None and name == launch.kernel.__name__ else None
+    return example_of(name, launch)

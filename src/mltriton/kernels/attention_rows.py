@@ -15,7 +15,7 @@ import mltriton as triton
 import mltriton.language as tl
 from mltriton.kernels.attention import attend_queries, attention_launch
 from mltriton.kernels.attention_blocks import Blocks
-from mltriton.kernels.launch import Example, Launch
+from mltriton.kernels.launch import Example, Launch, example_of
 
 
 @triton.jit(warp_level=True)
@@ -43,7 +43,6 @@ def rows_launch(launch: Launch, rows: int) -> Launch:
 
 def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: causal, two heads on one, a length and a dimension that no block divides."""
-    if name != "attention_rows_kernel":
-        return None
     q, k, v = (rng.standard_normal((2, heads, 70, 24), np.float32) for heads in (2, 1, 1))
-    return rows_launch(attention_launch(q, k, v, np.zeros_like(q), causal=True, blocks=Blocks(32, 32)), 16).example()
+    launch = attention_launch(q, k, v, np.zeros_like(q), causal=True, blocks=Blocks(32, 32))
+    return example_of(name, rows_launch(launch, 16))

@@ -28,7 +28,7 @@ from mltriton.kernels.arrays import (
 )
 from mltriton.kernels.attention import LEAST_SCALE, attend_queries, check_shapes, constants_of, scale_of
 from mltriton.kernels.attention_blocks import Blocks, choose_blocks, choose_blocks_of_warps
-from mltriton.kernels.launch import Example, Launch, family_of_warps, target_of
+from mltriton.kernels.launch import Example, Launch, example_of, family_of_warps, target_of
 
 # Queries of a sequence on average, up to which lanes copy causal keys of few dimensions as fast as an engine, for which
 # programs wait at their beginning (H100, D 64: 245 us and 290 at 1024, 726 and 662 at 4096).
@@ -200,9 +200,7 @@ def check_packed_results(do: Array, q: Array, o: Array, lse: Array) -> None:
 
 def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: three sequences, two heads on one."""
-    if name != "attention_varlen_kernel":
-        return None
     q, k, v = (rng.standard_normal((115, heads, 24), np.float32) for heads in (2, 1, 1))
     starts = np.array([0, 40, 45, 115], np.int32)
     launch = varlen_launch(None, q, k, v, np.zeros_like(q), starts, starts, 70, True, blocks=Blocks(32, 32))
-    return launch.example()
+    return example_of(name, launch)

@@ -21,7 +21,7 @@ from mltriton.kernels.attention_backward import flash_attention_backward
 from mltriton.kernels.attention_backward_blocks import Step, gradients_of_keys, gradients_of_queries, steps_on
 from mltriton.kernels.attention_blocks import block_dim
 from mltriton.kernels.attention_varlen import check_packed, check_packed_results, extent, packed_at
-from mltriton.kernels.launch import Example, Launch, target_of
+from mltriton.kernels.launch import Example, Launch, example_of, target_of
 
 
 @triton.jit
@@ -200,4 +200,4 @@ def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     )
     for scratch in ("lse2_ptr", "delta_ptr"):
         launches[0].named()[scratch][...] = 1.0
-    return next((launch.example() for launch in launches if launch.kernel.__name__ == name), None)
+    return example_of(name, *launches)

@@ -56,6 +56,11 @@ class Launch(NamedTuple):
         return arguments, self.grid, options
 
 
+def example_of(name: str, *launches: Launch | None) -> Example | None:
+    """That of a kernel's first launch among these."""
+    return next((launch.example() for launch in launches if launch and launch.kernel.__name__ == name), None)
+
+
 def target_of(target: str | None, x: Any) -> str | None:
     """The target that was named, or that of the GPU on which an array lies; None in main memory."""
     device = device_kind(x)

@@ -29,7 +29,7 @@ from mltriton.kernels.arrays import (
     requires_gradient,
 )
 from mltriton.kernels.calls import again, is_known, key_of, remember
-from mltriton.kernels.launch import Example, Launch, family_of_warps, target_of
+from mltriton.kernels.launch import Example, Launch, example_of, family_of_warps, target_of
 from mltriton.kernels.normalization import COMPUTED_IN, LOWEST, check_rows, choose_rows
 from mltriton.runtime.specialization import ON_HOST, device_kind
 
@@ -279,4 +279,4 @@ def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     logits, labels = rng.standard_normal((5, 5000), np.float32), np.array([3, 4999, -100, 4500, 0])
     loss, gradient = np.zeros(5, np.float32), np.zeros_like(logits)
     launch = cross_entropy_launch(logits, labels, loss, gradient, np.ones(5, np.float32))
-    return launch.example() if name == launch.kernel.__name__ else None
+    return example_of(name, launch)

@@ -30,7 +30,7 @@ from mltriton.kernels.arrays import (
 from mltriton.kernels.calls import again, key_of, remember
 from mltriton.kernels.gemm_persistent import multiprocessors_of
 from mltriton.kernels.gemm_tiles import FULL
-from mltriton.kernels.launch import Example, Launch, family_of_warps, target_of
+from mltriton.kernels.launch import Example, Launch, example_of, family_of_warps, target_of
 from mltriton.kernels.normalization import COMPUTED_IN, check_norm, check_rows, choose_rows, row_statistics
 from mltriton.records import NamedTuple
 from mltriton.runtime.specialization import device_kind
@@ -322,4 +322,4 @@ def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     blocks = BackwardRows(2, 64 if "long" in name else 256, 3, together=64)
     launches = norm_backward_launches(dx, dy, sums, parts, x, x[0], 1e-5, blocks)
     launches.append(softmax_backward_launch(dy, x, dx, 128))
-    return next((launch.example() for launch in launches if launch.kernel.__name__ == name), None)
+    return example_of(name, *launches)

@@ -24,7 +24,7 @@ from mltriton.kernels.arrays import (
     strides_of,
 )
 from mltriton.kernels.calls import again, key_of, remember
-from mltriton.kernels.launch import Example, Launch, target_of
+from mltriton.kernels.launch import Example, Launch, example_of, target_of
 from mltriton.kernels.normalization import COMPUTED_IN, check_rows
 
 MOST_HEADS = 16  # of one program
@@ -120,4 +120,4 @@ def rope_launch(x: Array, cos: Array, sin: Array, out: Array, inverse: bool = Fa
 def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: sizes that no block divides."""
     x, cos, sin = (rng.standard_normal(shape, np.float32) for shape in ((2, 3, 5, 24), (3, 12), (3, 12)))
-    return rope_launch(x, cos, sin, np.zeros_like(x)).example() if name == "rope_kernel" else None
+    return example_of(name, rope_launch(x, cos, sin, np.zeros_like(x)))
