@@ -141,21 +141,15 @@ def attend_queries(
     if CAUSAL:
         end = tl.minimum(n_keys, (block + 1) * BM)
         unmasked = tl.maximum(0, tl.minimum(unmasked, block * BM // BN * BN))
+    first = start
     if WINDOW > 0:
-        first = start
         start = tl.minimum(unmasked, tl.cdiv(tl.maximum(0, (block + 1) * BM - WINDOW), BN) * BN)
+    bounds = first, start, unmasked, end
+    for part in tl.static_range(0 if WINDOW > 0 else 1, 3):
         acc, l_i, m_i, k_block, v_block = attend(
-            acc, l_i, m_i, q, q_block, k_block, v_block, rows, first, start, n_keys, dim, scale,
-            CAUSAL, WINDOW, True, NEGATIVE, BN, PART,
+            acc, l_i, m_i, q, q_block, k_block, v_block, rows, bounds[part], bounds[part + 1], n_keys, dim, scale,
+            CAUSAL, WINDOW, part != 1, NEGATIVE, BN, PART,
         )  # fmt: skip
-    acc, l_i, m_i, k_block, v_block = attend(
-        acc, l_i, m_i, q, q_block, k_block, v_block, rows, start, unmasked, n_keys, dim, scale,
-        CAUSAL, WINDOW, False, NEGATIVE, BN, PART,
-    )  # fmt: skip
-    acc, l_i, m_i, k_block, v_block = attend(
-        acc, l_i, m_i, q, q_block, k_block, v_block, rows, unmasked, end, n_keys, dim, scale,
-        CAUSAL, WINDOW, True, NEGATIVE, BN, PART,
-    )  # fmt: skip
     tl.store(o_block, (acc * (1.0 / l_i)[:, None]).to(o_ptr.dtype.element_ty), boundary_check=(0, 1))
     if lse_ptr is not None:
         lse = lse_ptr + sequence.to(tl.int64) * n_queries + rows

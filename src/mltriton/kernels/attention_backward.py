@@ -211,6 +211,7 @@ def attention_backward_kernel(
         far = end
         if WINDOW > 0:
             far = tl.minimum(end, tl.maximum(masked, (key + WINDOW) // BM * BM))
+        bounds = start, masked, far, end
         for member in range(heads_per_kv):
             head = kv_head * heads_per_kv + member
             row = (batch * n_kv_heads * heads_per_kv + head) * n_queries
@@ -228,21 +229,11 @@ def attention_backward_kernel(
             do_turned = tl.make_block_ptr(do_base, turned, (do_strides[3], do_strides[2]), at, (depth, BM), (0, 1))
             k_rows = block_at(k_base, (n_keys, dim), k_strides[2:], key, BN, depth)
             v_rows = block_at(v_base, (n_keys, dim), v_strides[2:], key, BN, depth)
-            dk, dv, q_block, do_block, dq_block = differentiate(
-                dk, dv, k, v, k_t, v_t, k_rows, v_rows, k_all, q_block, do_block, dq_block, q_turned, do_turned,
-                lse_ptr + row, delta_ptr + row, keys, start, masked, n_queries, n_keys, dim, sm_scale,
-                CAUSAL, WINDOW, True, BM, BY_KEYS, PART,
-            )  # fmt: skip
-            dk, dv, q_block, do_block, dq_block = differentiate(
-                dk, dv, k, v, k_t, v_t, k_rows, v_rows, k_all, q_block, do_block, dq_block, q_turned, do_turned,
-                lse_ptr + row, delta_ptr + row, keys, masked, far, n_queries, n_keys, dim, sm_scale,
-                CAUSAL, WINDOW, False, BM, BY_KEYS, PART,
-            )  # fmt: skip
-            if WINDOW > 0:
+            for part in tl.static_range(3 if WINDOW > 0 else 2):
                 dk, dv, q_block, do_block, dq_block = differentiate(
                     dk, dv, k, v, k_t, v_t, k_rows, v_rows, k_all, q_block, do_block, dq_block, q_turned, do_turned,
-                    lse_ptr + row, delta_ptr + row, keys, far, end, n_queries, n_keys, dim, sm_scale,
-                    CAUSAL, WINDOW, True, BM, BY_KEYS, PART,
+                    lse_ptr + row, delta_ptr + row, keys, bounds[part], bounds[part + 1], n_queries, n_keys, dim,
+                    sm_scale, CAUSAL, WINDOW, part != 1, BM, BY_KEYS, PART,
                 )  # fmt: skip
         dk_block = block_at(dk_base, (n_keys, dim), (dim, 1), key, BN, BD)
         dv_block = block_at(dv_base, (n_keys, dim), (dim, 1), key, BN, BD)

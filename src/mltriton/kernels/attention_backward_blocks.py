@@ -128,19 +128,10 @@ def gradients_of_keys(
             head_of(do_ptr, do_strides, batch, head), (n_queries, dim), do_strides[2:], bounds[0], BM, BD
         )
         sums = None if sums_ptr is None else sums_ptr + sequence * padded * BD
-        if CAUSAL:
+        for part in tl.static_range(0 if CAUSAL else 1, 3 if WINDOW > 0 else 2):
             dk, dv, q_block, do_block = sum_over_queries(
-                dk, dv, k, v, q_block, do_block, lse2, delta, row, keys, bounds[0], bounds[1], sm_scale * LOG2_E,
-                WINDOW, True, BM, sums,
-            )  # fmt: skip
-        dk, dv, q_block, do_block = sum_over_queries(
-            dk, dv, k, v, q_block, do_block, lse2, delta, row, keys, bounds[1], bounds[2], sm_scale * LOG2_E,
-            WINDOW, False, BM, sums,
-        )  # fmt: skip
-        if WINDOW > 0:
-            dk, dv, q_block, do_block = sum_over_queries(
-                dk, dv, k, v, q_block, do_block, lse2, delta, row, keys, bounds[2], bounds[3], sm_scale * LOG2_E,
-                WINDOW, True, BM, sums,
+                dk, dv, k, v, q_block, do_block, lse2, delta, row, keys, bounds[part], bounds[part + 1],
+                sm_scale * LOG2_E, WINDOW, part != 1, BM, sums,
             )  # fmt: skip
     if share_ptr is None:
         store_gradients(dk, dv, dk_ptr, dv_ptr, sm_scale, kv_sequence, key, n_keys, dim)
@@ -241,18 +232,15 @@ def gradients_of_queries(
         end = tl.minimum(n_keys, row + BM)
         unmasked = tl.minimum(unmasked, row // BN * BN)
     scale = sm_scale * LOG2_E
+    first = start
     if WINDOW > 0:
-        first = start
         start = tl.minimum(unmasked, tl.cdiv(tl.maximum(0, row + BM - WINDOW), BN) * BN)
+    bounds = first, start, unmasked, end
+    for part in tl.static_range(0 if WINDOW > 0 else 1, 3):
         dq, k_block, v_block = sum_over_keys(
-            dq, q, do, k_block, v_block, lse2, delta, rows, first, start, n_keys, scale, CAUSAL, WINDOW, True, BN
-        )
-    dq, k_block, v_block = sum_over_keys(
-        dq, q, do, k_block, v_block, lse2, delta, rows, start, unmasked, n_keys, scale, CAUSAL, WINDOW, False, BN
-    )
-    dq, k_block, v_block = sum_over_keys(
-        dq, q, do, k_block, v_block, lse2, delta, rows, unmasked, end, n_keys, scale, CAUSAL, WINDOW, True, BN
-    )
+            dq, q, do, k_block, v_block, lse2, delta, rows, bounds[part], bounds[part + 1], n_keys, scale,
+            CAUSAL, WINDOW, part != 1, BN,
+        )  # fmt: skip
     dq_base = dq_ptr + sequence * n_queries * dim
     dq_block = block_at(dq_base, (n_queries, dim), (dim, 1), row, BM, BD)
     tl.store(dq_block, (dq * sm_scale).to(dq_ptr.dtype.element_ty), boundary_check=(0, 1))

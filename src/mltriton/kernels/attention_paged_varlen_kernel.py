@@ -172,22 +172,17 @@ def paged_attention_varlen_kernel(
 
     found = tl.zeros([BM, BD], tl.float32), tl.zeros([BM], tl.float32), tl.full([BM], LEAST, tl.float32)
     end = tl.where((top >= 0) & (top < n_queries), tl.minimum(length, before + BQ), 0)
-    start, unmasked = 0, tl.minimum(end, tl.maximum(before + 1, 0)) // BN * BN
+    first, start, unmasked = 0, 0, tl.minimum(end, tl.maximum(before + 1, 0)) // BN * BN
     if WINDOW > 0:
         first = tl.maximum(0, before - WINDOW + 1) // BN * BN
         start = tl.minimum(unmasked, tl.cdiv(tl.maximum(0, before + BQ - WINDOW), BN) * BN)
+    bounds = first, start, unmasked, end
+    for part in tl.static_range(0 if WINDOW > 0 else 1, 3):
         found = attend_rows(
-            found, q, k, v, table, positions, slopes, first, start, length, scale, soft_cap,
-            PAGE, BOX, BN, BD, DIM, WINDOW, NEGATIVE, True,
+            found, q, k, v, table, positions, slopes, bounds[part], bounds[part + 1], length, scale, soft_cap,
+            PAGE, BOX, BN, BD, DIM, WINDOW, NEGATIVE, part != 1,
         )  # fmt: skip
-    found = attend_rows(
-        found, q, k, v, table, positions, slopes, start, unmasked, length, scale, soft_cap,
-        PAGE, BOX, BN, BD, DIM, WINDOW, NEGATIVE, False,
-    )  # fmt: skip
-    acc, l_i, m_i = attend_rows(
-        found, q, k, v, table, positions, slopes, unmasked, end, length, scale, soft_cap,
-        PAGE, BOX, BN, BD, DIM, WINDOW, NEGATIVE, True,
-    )  # fmt: skip
+    acc, l_i, m_i = found
     o = acc * (1.0 / tl.where(l_i > 0.0, l_i, 1.0))[:, None]
     # Once more, from a number that is 0, so that lanes do not keep it during the loops.
     queries, heads, there = rows_of(top + tl.program_id(2), n_queries, BM, HEADS)
