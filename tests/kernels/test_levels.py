@@ -70,6 +70,7 @@ KERNELS = [
     "normalization_backward:norm_backward_long_kernel",
     "normalization_backward:sum_parts_kernel",
     "losses:cross_entropy_kernel",
+    "losses:cross_entropy_long_kernel",
     "rotary:rope_kernel",
 ]
 RNG = np.random.default_rng(4)

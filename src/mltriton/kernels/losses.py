@@ -276,7 +276,8 @@ def _check_labels(labels: Array, columns: int, ignored: int) -> None:
 
 def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: a length that no block divides, a row that is ignored."""
-    logits, labels = rng.standard_normal((5, 5000), np.float32), np.array([3, 4999, -100, 4500, 0])
+    columns = 700 if "long" in name else 5000
+    logits, labels = rng.standard_normal((5, columns), np.float32), np.array([3, columns - 1, -100, columns - 200, 0])
     loss, gradient = np.zeros(5, np.float32), np.zeros_like(logits)
     launch = cross_entropy_launch(logits, labels, loss, gradient, np.ones(5, np.float32))
-    return example_of(name, launch)
+    return example_of(name, launch, of_long_rows(launch, lanes=64, each=2, tail=1))

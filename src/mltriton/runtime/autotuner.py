@@ -363,22 +363,9 @@ def autotune(
 
     def decorate(fn: Launchable) -> Autotuner:
         return Autotuner(
-            fn,
-            checked(fn, "autotune").arg_names,
-            configs,
-            key,
-            reset_to_zero,
-            restore_value,
-            pre_hook,
-            post_hook,
-            prune_configs_by,
-            warmup,
-            rep,
-            use_cuda_graph,
-            do_bench,
-            cache_results,
-            executor,
-        )
+            fn, checked(fn, "autotune").arg_names, configs, key, reset_to_zero, restore_value, pre_hook, post_hook,
+            prune_configs_by, warmup, rep, use_cuda_graph, do_bench, cache_results, executor,
+        )  # fmt: skip
 
     return decorate
 
