@@ -18,6 +18,7 @@ from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import TensorType
 from mltriton.layouts.encodings import Encoding
+from mltriton.records import record
 
 
 class MergeReductions(Pass):
@@ -32,17 +33,38 @@ class MergeReductions(Pass):
         return module
 
 
+@record()
+class _Group:
+    """Reductions that are to be one in the place of the last, what stands between them and follows from one of them,
+    and the results of all of these.
+    """
+
+    members: list[tt.Reduce]
+    followers: list[Operation]
+    values: set[Value]
+
+
 def _merge(block: Block) -> None:
-    """Merge each reduction of a body with the nearest one before it."""
-    earlier: list[tt.Reduce] = []
-    for op in [op for op in block.ops if isinstance(op, tt.Reduce) and _crosses_warps(op)]:
-        for first in reversed(earlier):
-            followers = _followers(first, op) if _kind(first) == _kind(op) else None
-            if followers is not None:
-                earlier.remove(first)
-                op = _merged(first, op, followers)
-                break
-        earlier.append(op)
+    """Merge each reduction of a body with the nearest one before it that it can be merged with."""
+    reductions = [op for op in block.ops if isinstance(op, tt.Reduce) and _crosses_warps(op)]
+    if len(reductions) < 2:
+        return
+    numbers, groups = {op: number for number, op in enumerate(block.ops)}, dict[Operation, _Group]()
+    waiting: dict[object, list[_Group]] = {}
+    for op in reductions:
+        alike = waiting.setdefault(_kind(op), [])
+        group = None
+        while alike and group is None:  # What cannot join this one stands in the way of all later ones, too.
+            earlier = alike.pop()
+            between = block.ops[numbers[earlier.members[-1]] + 1 : numbers[op]]
+            group = earlier if _joins(op, earlier, between) else None
+        group = group or _Group([op], [], set(op.results))
+        alike.append(group)
+        groups.pop(group.members[0], None)
+        groups[group.members[0]] = group  # in the order of their last reductions
+    for group in groups.values():
+        if len(group.members) > 1:
+            _combine(block, group)
 
 
 def _crosses_warps(op: tt.Reduce) -> bool:
@@ -59,39 +81,36 @@ def _kind(op: tt.Reduce) -> tuple[object, ...]:
     return source.shape, source.encoding, op.axis
 
 
-def _followers(first: tt.Reduce, last: tt.Reduce) -> list[Operation] | None:
-    """What stands between two reductions and follows from the first; None where that cannot move behind the last."""
-    block = first.block
-    assert block is not None
-    found, values = list[Operation](), set(first.results)
-    for op in block.ops[block.position(first) + 1 : block.position(last) + 1]:
-        if any(not values.isdisjoint(inner.operands) for inner in op.walk()):
+def _joins(last: tt.Reduce, group: _Group, between: Sequence[Operation]) -> bool:
+    """Add a reduction to a group; False where what follows from the group cannot move behind it."""
+    found = list[Operation]()
+    for op in (*between, last):
+        if any(not group.values.isdisjoint(inner.operands) for inner in op.walk()):
             if op is last or not op.pure or op.regions:
-                return None
+                return False
             found.append(op)
-            values.update(op.results)
-    return found
+            group.values.update(op.results)
+    group.members.append(last)
+    group.followers += found
+    group.values.update(last.results)
+    return True
 
 
-def _merged(first: tt.Reduce, last: tt.Reduce, followers: Sequence[Operation]) -> tt.Reduce:
-    """One reduction in the place of the last."""
-    parts = (first, last)
-    sources = [value for op in parts for value in op.sources]
-    types = [result.type for op in parts for result in op.results]
+def _combine(block: Block, group: _Group) -> None:
+    """One reduction in the place of the last, and behind it what follows from them."""
+    first, last, followers = group.members[0], group.members[-1], set(group.followers)
+    sources = [value for op in group.members for value in op.sources]
+    types = [result.type for op in group.members for result in op.results]
     made = (
         Builder()
         .before(last)
-        .create(tt.Reduce, sources, result_types=types, regions=[_combining(parts)], axis=last.axis)
+        .create(tt.Reduce, sources, result_types=types, regions=[_combining(group.members)], axis=last.axis)
     )
-    block = last.block
-    assert block is not None
-    for op in followers:
-        block.ops.remove(op)
-    place = block.position(made) + 1
-    block.ops[place:place] = followers
-    first.replace_by(made.results[: len(first.results)])
-    last.replace_by(made.results[len(first.results) :])
-    return made
+    start, end = block.position(first), block.position(made) + 1
+    block.ops[start:end] = [op for op in block.ops[start:end] if op not in followers] + group.followers
+    found = iter(made.results)
+    for op in group.members:
+        op.replace_by([next(found) for _ in op.results])
 
 
 def _combining(parts: Sequence[tt.Reduce]) -> Region:
