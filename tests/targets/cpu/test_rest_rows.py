@@ -4,12 +4,13 @@ panels of columns share the loops over register tiles with columns as they are.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mltriton.targets.cpu.features import CpuFeatures
+from mltriton.targets.cpu.features import CpuFeatures, RegisterTile
 from mltriton.targets.cpu.llvm.dot import DotShape
 
 from .conftest import compile_kernel, run_kernel, text_of_dot, write_dot
@@ -33,6 +34,17 @@ def test_results(isa: CpuFeatures, steps: int) -> None:
 @pytest.mark.parametrize(("rows", "few"), [(ROWS, True), (4, False), (48, False)])
 def test_what_is_not_unrolled(isa: CpuFeatures, rows: int, few: bool) -> None:
     assert ("_unroll1" in text_of_dot(isa, DotShape("f32", rows, COLUMNS))) == few
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i8"])
+def test_two_steps_are_enough_for_large_tiles_of_single_elements(isa: CpuFeatures, dtype: str) -> None:
+    if dtype == "i8" and not isa.vnni:
+        pytest.skip("bytes are multiplied by groups with VNNI")
+    features = replace(isa, matrix_tiles=(), tiles=tuple({**dict(isa.tiles), "i8": RegisterTile(6, 4)}.items()))
+    tile = features.tile(dtype)
+    width = tile.vectors * features.lanes(64 if dtype == "f64" else 32)
+    has_enough = dtype != "i8" and tile.rows * tile.vectors >= 24
+    assert ("_unroll2" in text_of_dot(features, DotShape(dtype, 2 * tile.rows, width))) == has_enough
 
 
 def test_panels_share_the_loops(isa: CpuFeatures) -> None:

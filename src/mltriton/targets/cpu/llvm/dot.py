@@ -31,7 +31,8 @@ COPIED_ROWS = 16384  # bytes of rows of `a`, at most, that are copied: half of a
 FEWEST_TILES = 4  # side by side, for which rows of `a` are worth a copy
 MOST_PREFETCHED = 256  # bytes of each row of `a`, for a register tile
 SPREAD = 3072  # bytes from one row of `a` to the next from which on they are
-UNROLL = 4  # steps of k between two loop branches: address arithmetic is shared, which 4-wide front ends need
+UNROLL = 4  # steps of k between two loop branches at most: they share address arithmetic, for 4-wide front ends
+PRODUCTS = 48  # multiplications of single elements between two loop branches; with more, loops of AVX-512 are slower
 FEW_ROWS = 8  # what is left of so many times as many rows has a micro-kernel of its own that is not unrolled
 
 PARAMETERS = (
@@ -140,7 +141,8 @@ class _Generator(NamedTuple):
 
         def tile_of(lines: tuple[Value, Value], row: Value, rows: int, column: Value, columns: int) -> None:
             is_rest = rows < tile.rows and rows * FEW_ROWS < shape.rows
-            piece = shape._replace(rows=rows, columns=columns, panel=None, panel_stride=0, steps=0)
+            unroll = self._unroll(rows * columns // self.lanes)
+            piece = shape._replace(rows=rows, columns=columns, panel=None, panel_stride=0, steps=0, unroll=unroll)
             micro = self._micro_kernel(piece._replace(unroll=1, has_rest=False) if is_rest else piece)
             c_offset = function.add(function.mul(c_stride, row), column)
             extra = [] if bias is None else [function.gep(bias, column, instruction.accumulator)]
@@ -180,6 +182,11 @@ class _Generator(NamedTuple):
             line = function.gep(below, function.mul(a_stride, number), a_type)
             for place in range(0, share, CACHE_LINE):
                 prefetch(function, function.gep(line, place, I8))
+
+    def _unroll(self, products: int) -> int:
+        """Steps of k at a time, with so many multiplications each."""
+        is_enough = self.instruction.group == 1 and products * (UNROLL // 2) >= PRODUCTS
+        return UNROLL // 2 if is_enough else UNROLL
 
     def _copied_length(self, shape: DotShape) -> int:
         """Elements from one copied row of `a` to the next, of which the last cache line is not used; 0 for no copy."""
