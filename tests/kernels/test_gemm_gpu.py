@@ -285,16 +285,18 @@ def test_blocks_of_144_and_160_columns_where_they_are_one_round() -> None:
 
 
 def test_blocks_of_320_and_of_128_columns_where_they_need_fewer_rounds() -> None:
-    """320 columns in steps of half the bytes, and not for results of four bytes; 128 of several rounds only."""
+    """320 columns in steps of half the bytes, but of whole ones in several rounds where K lies along memory in B, and
+    not for results of four bytes; 128 of several rounds only, where blocks of 256 would be half empty."""
     a = np.empty((1, 1), np.float16)
     sizes = (5120, 2176, 3712, 3840, 4096, 1280)
-    for narrow, wanted in ((True, [320, 320, 128, 128, 256, 128]), (False, [128, 160, 128, 128, 256, 128])):
-        forms = Forms(True, True, narrow)
-        found = [shares_on("cuda:90", size, size, size, a, 1, None, forms=forms) for size in sizes]
-        assert [share.tile and share.tile.n for share in found] == wanted
-        assert [share.warps for share in found] == [8] * 5 + [4]
-        assert [share.tile and share.tile.k for share in found] == [32 if n == 320 else 64 for n in wanted]
-        assert [share.turned for share in found] == [n == 160 for n in wanted]
+    for narrow, wanted in ((True, [320, 320, 128, 192, 256, 128]), (False, [192, 160, 128, 192, 256, 128])):
+        for along_k, depths in ((False, [32, 32]), (True, [64, 32])):
+            forms = Forms(True, along_k, narrow)
+            found = [shares_on("cuda:90", size, size, size, a, 1, None, along_k, forms) for size in sizes]
+            assert [share.tile and share.tile.n for share in found] == wanted
+            assert [share.warps for share in found] == [8] * 5 + [4]
+            assert [share.tile and share.tile.k for share in found] == (depths if narrow else [64, 64]) + [64] * 4
+            assert [share.turned for share in found] == [along_k and n == 160 for n in wanted]
 
 
 def test_two_programs_of_few_steps_share_a_multiprocessor() -> None:

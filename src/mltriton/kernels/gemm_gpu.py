@@ -68,10 +68,10 @@ GROUP_TILES = (
 )
 # Only of persistent programs, which multiply a power of two of columns and 64, 32 or 16 more apart: 384 of 192 columns
 # are 3 rounds at 3072 (0.97 of the speed of cuBLAS, 0.77 with 128 x 256), 132 of 144 one round at 1536 (0.96 and 0.72).
-# Of 320 columns steps of 64 bytes leave room for six slots: 5 rounds at 5120 (on an H200 1.01 of cuBLAS, with two slots
-# of 128 bytes 0.99, 7 rounds of 128 x 256 0.91), one at 2176 (1.00, 0.94; 0.92 by 160 columns). Its speed is that of 5
-# rounds, where it is at least 0.97, and of one, 0.88. 128 x 128 are 7 rounds of a half at 3712 and 3840 (1.06 and 1.04,
-# 5 of 192 columns 1.01 and 1.00); they are as fast as 128 x 256 from 0.97 (3712, B by columns) to 1.02 (8192).
+# Of 320 columns steps of 64 bytes leave room for six slots: 5 rounds at 5120 (1.01 of cuBLAS, with two slots of 128
+# bytes 0.99, 7 rounds of 128 x 256 0.91), one at 2176 (1.00, 0.94; 0.92 by 160 columns). Its speed is that of 5 rounds,
+# where it is at least 0.97, and of one, 0.88. 128 x 128 are 7 rounds of a half at 3712 (1.05, 5 of 192 columns 1.02);
+# they are as fast as 128 x 256 from 0.97 (3712, B by columns) to 1.02 (8192).
 TURN_TILES = (
     GroupTile(128, 320, 8, 0.95, 7, 64),
     GroupTile(128, 192, 8, 0.98),
@@ -139,10 +139,14 @@ def is_joined(tile: GroupTile) -> bool:
 
 
 def turn_tiles(m: int, n: int, batch: int, *, narrow: bool) -> list[GroupTile]:
-    """Blocks that persistent programs may compute: those of a power of two of columns in several rounds only."""
+    """Blocks that persistent programs may compute: those of a power of two of columns in several rounds only, and where
+    the largest block would be half empty. They read more for each product, and are less even: at 3840, whose columns
+    are whole blocks, 1.05 to 0.81 of cuBLAS from run to run of one H100.
+    """
     tiles = [tile for tile in TURN_TILES if narrow or tile.columns <= WIDEST]
     odd = [tile for tile in tiles if tile.columns & (tile.columns - 1)]
-    return [tile for tile in tiles if tile in odd or batch * blocks_in(tile, m, n) > MULTIPROCESSORS]
+    in_halves = -n % GROUP_TILES[0].columns >= GROUP_TILES[0].columns // 2
+    return [t for t in tiles if t in odd or (in_halves and batch * blocks_in(t, m, n) > MULTIPROCESSORS)]
 
 
 def is_batch_of_blocks(m: int, n: int, batch: int) -> bool:
@@ -197,7 +201,8 @@ def shares_on(
     forms: Forms = Forms(),  # noqa: B008 - it never changes
 ) -> Shares:
     """How a product of matrices like `operand` is shared out on a target; `splits` parts of K, or as many as are best
-    where that is None. `along_k`: K lies along memory in both.
+    where that is None. `along_k`: K lies along memory in both, so that a step of 64 bytes is half a line of the cache
+    for B, too (3200, in several rounds: 0.91 of cuBLAS, with 128 bytes 0.97).
     """
     target = target_of(target, operand)
     family, size = family_of_warps(target), multiplied_bytes(operand)
@@ -216,7 +221,8 @@ def shares_on(
         return Shares(tile, BATCH_TILE.warps, _stages(target, tile, size, DEEPEST))
     best, count, alone, turned = choose_group_shares(m, n, k, size, batch, splits, forms)
     is_small = best.rows + best.columns <= SMALL_SIDES and k // count * size >= GROUP_STEP_BYTES * LEAST_STEPS
-    depth = (GROUP_STEP_BYTES if alone and is_small else best.step_bytes) // size
+    step = GROUP_STEP_BYTES if alone and is_small else best.step_bytes
+    depth = (max(step, STEP_BYTES) if along_k and not alone else step) // size
     tile = Tile(best.rows, best.columns, depth, 8)
     most = min(DEEPEST, max(LEAST_STEPS, triton.cdiv(k // count, depth))) if alone else best.stages
     stages = _stages(target, tile, size, most)
