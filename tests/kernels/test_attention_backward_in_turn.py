@@ -9,6 +9,7 @@ import pytest
 
 from mltriton.kernels.attention_backward_blocks import Step, block_launches, steps_on
 from mltriton.kernels.attention_backward_persistent import PERSISTENT, persistent_launch
+from mltriton.kernels.launch import Launch
 from ptx_emulator.launch import install
 
 SCALE = 0.125
@@ -35,6 +36,19 @@ def reference(
     return [o, lse, ds @ k, *sums]
 
 
+def case(
+    queries: int, keys: int, kv_heads: int, causal: bool, window: int = 0
+) -> tuple[list[Launch], list[np.ndarray], list[np.ndarray]]:
+    """Launches for two heads of random numbers, what they fill, and what that must be: dq, dk and dv."""
+    rng = np.random.default_rng(0)
+    q, do = (rng.normal(size=(1, 2, queries, 64)).astype(np.float16) for _ in range(2))
+    k, v = (rng.normal(size=(1, kv_heads, keys, 64)).astype(np.float16) for _ in range(2))
+    o, lse, *wanted = reference(do, q, k, v, causal, window)
+    given = do, q, k, v, o.astype(np.float16), lse.astype(np.float32)
+    found = [np.full_like(x, np.nan) for x in (q, k, v)]
+    return block_launches(*given, *found, causal, SCALE, STEPS, "cuda:90", window), found, wanted
+
+
 @pytest.mark.parametrize(("causal", "queries", "keys", "kv_heads"), [(False, 100, 70, 1), (True, 120, 120, 2)])
 def test_blocks_in_turn(
     causal: bool,
@@ -47,13 +61,8 @@ def test_blocks_in_turn(
     """Several blocks of a program, in pairs where they are causal; ends that no block divides, shared heads."""
     monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
     install(monkeypatch)
-    rng = np.random.default_rng(0)
-    q, do = (rng.normal(size=(1, 2, queries, 64)).astype(np.float16) for _ in range(2))
-    k, v = (rng.normal(size=(1, kv_heads, keys, 64)).astype(np.float16) for _ in range(2))
-    o, lse, *wanted = reference(do, q, k, v, causal)
-    given = do, q, k, v, o.astype(np.float16), lse.astype(np.float32)
-    found = [np.full_like(x, np.nan) for x in (q, k, v)]
-    for launch in block_launches(*given, *found, causal, SCALE, STEPS, "cuda:90"):
+    launches, found, wanted = case(queries, keys, kv_heads, causal)
+    for launch in launches:
         in_turn = persistent_launch(launch, 1)
         assert in_turn is not None
         assert in_turn.grid == (1,)

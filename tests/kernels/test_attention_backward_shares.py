@@ -7,12 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mltriton.kernels.attention_backward_blocks import Step, block_launches, steps_on
+from mltriton.kernels.attention_backward_blocks import block_launches, steps_on
 from mltriton.kernels.attention_backward_shares import choose_shares, in_shares, shared_launches
 from ptx_emulator.launch import install
-from test_attention_backward_in_turn import SCALE, reference
-
-STEPS = Step(64, 64, 4, 2), Step(64, 64, 4, 2)
+from test_attention_backward_in_turn import case
 
 
 @pytest.mark.parametrize(
@@ -35,13 +33,7 @@ def test_programs_share_blocks(
     """Two heads that share keys, whose queries the programs of a block share as well; ends that no block divides."""
     monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path))
     install(monkeypatch)
-    rng = np.random.default_rng(0)
-    q, do = (rng.normal(size=(1, 2, queries, 64)).astype(np.float16) for _ in range(2))
-    k, v = (rng.normal(size=(1, 1, keys, 64)).astype(np.float16) for _ in range(2))
-    o, lse, *wanted = reference(do, q, k, v, causal, window)
-    given = do, q, k, v, o.astype(np.float16), lse.astype(np.float32)
-    found = [np.full_like(x, np.nan) for x in (q, k, v)]
-    of_queries, of_keys = block_launches(*given, *found, causal, SCALE, STEPS, "cuda:90", window)
+    (of_queries, of_keys), found, wanted = case(queries, keys, 1, causal, window)
     of_queries.run()
     made = [launch.run() for launch in shared_launches(of_keys, shares)]
     assert "async_tma_copy_global_to_local" in made[0].asm["ttg"]

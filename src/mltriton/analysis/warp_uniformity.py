@@ -272,14 +272,13 @@ def _own(walk: _Walk, op: Operation) -> Fact:
     return walk.unknown(op)
 
 
+OWN = (ttg.CrossWarpScan, tt.AtomicRMW, tt.AtomicCAS, tt.VolatileAsm)  # of which every warp gets a value of its own
+
 # Where differences between warps come from; what every other operation gives follows from its operands.
 SOURCES: dict[type[Operation], Callable[..., Fact]] = {
     gpu.SubgroupId: _warp_id,
     ttg.CrossWarpReduce: _received,
-    ttg.CrossWarpScan: _own,
-    tt.AtomicRMW: _own,
-    tt.AtomicCAS: _own,
-    tt.VolatileAsm: _own,
+    **dict.fromkeys(OWN, _own),
 }
 
 FLOW: dict[type[Operation], Callable[..., None]] = {

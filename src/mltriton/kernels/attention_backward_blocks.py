@@ -338,11 +338,15 @@ def in_turn(launch: Launch, along: int, group: int) -> Launch:
 
 def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: causal, two heads on one, sizes that no block divides."""
-    do, q, k, v, o = (rng.standard_normal((2, heads, 50, 24), np.float32) for heads in (2, 2, 1, 1, 2))
-    lse = 10 + rng.standard_normal((2, 2, 50), np.float32)
+    return example_of(name, *example_launches(rng, 2, 2, (Step(16, 32), Step(32, 16))))
+
+
+def example_launches(rng: np.random.Generator, batch: int, heads: int, steps: Sequence[Step]) -> list[Launch]:
+    """Causal launches of several heads on one, of sizes that no block divides, for `mltriton verify`."""
+    do, q, k, v, o = (rng.standard_normal((batch, count, 50, 24), np.float32) for count in (heads, heads, 1, 1, heads))
+    lse = 10 + rng.standard_normal((batch, heads, 50), np.float32)
     dq, dk, dv = (np.zeros_like(x) for x in (q, k, v))
-    steps = (Step(16, 32), Step(32, 16))
     launches = block_launches(do, q, k, v, o, lse, dq, dk, dv, True, None, steps, None)
     for scratch in ("lse2_ptr", "delta_ptr"):
         launches[0].named()[scratch][...] = 1.0
-    return example_of(name, *launches)
+    return launches

@@ -16,7 +16,7 @@ from mltriton.kernels.attention_backward_blocks import (
     Step,
     attention_backward_keys_kernel,
     attention_backward_queries_kernel,
-    block_launches,
+    example_launches,
     gradients_of_keys,
     gradients_of_queries,
 )
@@ -107,10 +107,5 @@ def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: causal, two heads on one, a pair of blocks of keys and two of queries for one
     program.
     """
-    do, q, k, v, o = (rng.standard_normal((1, heads, 50, 24), np.float32) for heads in (2, 2, 1, 1, 2))
-    lse = 10 + rng.standard_normal((1, 2, 50), np.float32)
-    dq, dk, dv = (np.zeros_like(x) for x in (q, k, v))
-    launches = block_launches(do, q, k, v, o, lse, dq, dk, dv, True, None, (Step(16, 16), Step(16, 16)), None)
-    for scratch in ("lse2_ptr", "delta_ptr"):
-        launches[0].named()[scratch][...] = 1.0
+    launches = example_launches(rng, 1, 2, (Step(16, 16), Step(16, 16)))
     return example_of(name, *(persistent_launch(launch, 1) for launch in launches))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import heapq
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -22,12 +21,12 @@ from mltriton.kernels.attention import block_at
 from mltriton.kernels.attention_backward_blocks import (
     Step,
     attention_backward_keys_kernel,
-    block_launches,
+    example_launches,
     gradients_of_keys,
     store_gradients,
 )
 from mltriton.kernels.gemm_persistent import multiprocessors_of
-from mltriton.kernels.launch import Launch
+from mltriton.kernels.launch import Example, Launch, example_of
 
 
 @triton.jit
@@ -134,17 +133,8 @@ def shared_launches(launch: Launch, shares: int) -> list[Launch]:
     return [sums, add.on(launch.constants.get("target"))]
 
 
-def mltriton_verify(
-    name: str, rng: np.random.Generator
-) -> tuple[dict[str, Any], tuple[int, ...], dict[str, Any]] | None:
+def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: causal, three heads on one, two blocks by three programs each."""
-    do, q, k, v, o = (rng.standard_normal((1, heads, 50, 24), np.float32) for heads in (3, 3, 1, 1, 3))
-    lse = 10 + rng.standard_normal((1, 3, 50), np.float32)
-    dq, dk, dv = (np.zeros_like(x) for x in (q, k, v))
-    steps = (Step(16, 32), Step(32, 16))
-    launches = block_launches(do, q, k, v, o, lse, dq, dk, dv, True, None, steps, None)
-    for scratch in ("lse2_ptr", "delta_ptr"):
-        launches[0].named()[scratch][...] = 1.0
-    found = shared_launches(launches[1], 3)
+    found = shared_launches(example_launches(rng, 1, 3, (Step(16, 32), Step(32, 16)))[1], 3)
     found[1].named()["shares_ptr"][...] = rng.standard_normal((6, 2, 32, 32), np.float32)
-    return next((launch.example() for launch in found if launch.kernel.__name__ == name), None)
+    return example_of(name, *found)

@@ -135,7 +135,12 @@ def choose_group_shares(
 
 def is_joined(tile: GroupTile) -> bool:
     """Whether one instruction multiplies both parts of a block's columns where K lies along memory in B."""
-    return tile.columns & (tile.columns - 1) > 0 and tile.columns <= JOINED
+    return is_odd(tile) and tile.columns <= JOINED
+
+
+def is_odd(tile: GroupTile) -> bool:
+    """Whether a block's columns are no power of two, but two parts."""
+    return tile.columns & (tile.columns - 1) > 0
 
 
 def turn_tiles(m: int, n: int, batch: int, *, narrow: bool) -> list[GroupTile]:
@@ -144,9 +149,8 @@ def turn_tiles(m: int, n: int, batch: int, *, narrow: bool) -> list[GroupTile]:
     are whole blocks, 1.05 to 0.81 of cuBLAS from run to run of one H100.
     """
     tiles = [tile for tile in TURN_TILES if narrow or tile.columns <= WIDEST]
-    odd = [tile for tile in tiles if tile.columns & (tile.columns - 1)]
     in_halves = -n % GROUP_TILES[0].columns >= GROUP_TILES[0].columns // 2
-    return [t for t in tiles if t in odd or (in_halves and batch * blocks_in(t, m, n) > MULTIPROCESSORS)]
+    return [t for t in tiles if is_odd(t) or (in_halves and batch * blocks_in(t, m, n) > MULTIPROCESSORS)]
 
 
 def is_batch_of_blocks(m: int, n: int, batch: int) -> bool:

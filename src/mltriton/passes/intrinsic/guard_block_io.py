@@ -14,7 +14,8 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from mltriton.analysis.block_io import BlockOperation
-from mltriton.dialects import arith, gpu, scf, tt, ttg, ttig
+from mltriton.analysis.warp_uniformity import OWN
+from mltriton.dialects import arith, gpu, scf, tt, ttig
 from mltriton.dialects.scf_flow import decided_by, handed_from
 from mltriton.dialects.ttig import BLOCK_IO
 from mltriton.ir.attributes import IntegerAttr, UnitAttr
@@ -29,7 +30,6 @@ from mltriton.targets.registry import num_warps_of, spec_of
 
 _Guards = frozenset[MatrixGuard]
 _NONE: _Guards = frozenset()
-_OWN_SCALARS = (gpu.SubgroupId, ttg.CrossWarpScan, tt.AtomicRMW, tt.AtomicCAS, tt.VolatileAsm)
 _MAKERS = (tt.MakeTensorPtr, tt.MakeTensorDesc)
 _ORDERS = {Relation.MULTIPLE: "eq", Relation.AT_LEAST: "sge", Relation.AT_MOST: "sle"}
 
@@ -43,7 +43,7 @@ class GuardBlockIO(Pass):
         limits = spec_of(module).block_load
         if limits is None or limits.run_time_checks is None:
             return module
-        own = _OWN_SCALARS if is_warp_level(module) else (gpu.SubgroupId,)
+        own = (gpu.SubgroupId, *OWN) if is_warp_level(module) else (gpu.SubgroupId,)
         for function in module.body.block.ops:
             if isinstance(function, tt.Func):
                 checks_of = limits.run_time_checks(function, num_warps_of(module))

@@ -252,6 +252,11 @@ class Instructions:
         self._declare(name, result, [argument.type for argument in arguments])
         return self.call(name, result, *arguments)
 
+    def prefetch(self, address: Value, *, write: bool = False, level: int = 1) -> None:
+        """Bring a line of memory to the cache of a level, and to those behind it."""
+        places = [constant(I32, number) for number in (int(write), 4 - level, 1)]
+        self.declared_call("llvm.prefetch.p0", VOID, address, *places)
+
     def pure_call(self, name: str, result: Type, *arguments: Value, flags: str = "") -> Value:
         """Call an external function or intrinsic without effects, declaring it."""
         self._declare(name, result, [argument.type for argument in arguments])

@@ -28,8 +28,8 @@ def swizzle_of(encoding: SharedEncoding, shape: Sequence[int]) -> Swizzle:
     """
     back = encoding.linear_layout(tuple(shape)).inverse()
     images = tuple(tuple(vector[0] for vector in back.vectors(name)) for name in back.inputs)
-    any_size = furthest(encoding, shape)
-    if any(size & (size - 1) and dim != any_size for dim, size in enumerate(shape[-len(images) :], -len(images))):
+    odd = [dim for dim, size in enumerate(shape[-len(images) :], -len(images)) if size & (size - 1)]
+    if odd and odd != [furthest(encoding, shape)]:
         found = f"{'x'.join(map(str, shape))} in {encoding}"
         raise BackendError("a block in shared memory that its layout does not fill", found=found)
     return Swizzle(images, (constant(I32, 0),) * len(images))

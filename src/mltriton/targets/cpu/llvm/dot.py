@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from mltriton.records import NamedTuple
 from mltriton.targets.cpu.features import CpuFeatures
 from mltriton.targets.cpu.llvm.dot_instructions import INSTRUCTIONS, DotInstruction
-from mltriton.targets.llvm.types import I1, I8, I32, I64, PTR, VOID, Type, Value, constant
+from mltriton.targets.llvm.types import I1, I8, I64, PTR, VOID, Type, Value, constant
 from mltriton.targets.llvm.writer import Function, Module
 
 CACHE_LINE = 64
@@ -181,7 +181,7 @@ class _Generator(NamedTuple):
         for number in range(count):
             line = function.gep(below, function.mul(a_stride, number), a_type)
             for place in range(0, share, CACHE_LINE):
-                prefetch(function, function.gep(line, place, I8))
+                function.prefetch(function.gep(line, place, I8), level=2)
 
     def _unroll(self, products: int) -> int:
         """Steps of k at a time, with so many multiplications each."""
@@ -278,7 +278,7 @@ class _Generator(NamedTuple):
         element = self.instruction.accumulator
         for line in lines:
             for column in range(columns, 2 * columns, CACHE_LINE // element.bytes):
-                prefetch(function, function.gep(line, column, element), write=True)
+                function.prefetch(function.gep(line, column, element), write=True)
 
     def _first_accumulators(self, function: Function, cells: Sequence[tuple[Value, Type]]) -> list[Value]:
         return function.choose(
@@ -321,12 +321,6 @@ class _Generator(NamedTuple):
     def _load_b(self, function: Function, start: Value, offset: Value, lanes: int) -> Value:
         pointer = function.gep(start, offset, self.instruction.b_type)
         return function.load(self.instruction.b_load.with_lanes(lanes), pointer, self.instruction.b_type.bytes)
-
-
-def prefetch(function: Function, address: Value, *, write: bool = False) -> None:
-    """Bring a cache line to the second-level cache, where it is read soon, or to the first-level one to be written."""
-    arguments = [constant(I32, number) for number in ((1, 3, 1) if write else (0, 2, 1))]
-    function.declared_call("llvm.prefetch.p0", VOID, address, *arguments)
 
 
 def _steps(function: Function, pieces: Sequence[tuple[int, int]], name: str) -> Iterator[tuple[Value, int]]:

@@ -298,10 +298,8 @@ class _Generator:
     def _prefetch(self, function: Function, pointer: Value, index: Value, elements: int) -> None:
         """Bring `elements` of a line nearer."""
         element = self._type(self.shape.right)
-        arguments = [constant(I32, number) for number in (0, 3, 1)]
         for offset in range(0, elements, CACHE_LINE // element.bytes):
-            address = function.gep(pointer, function.add(index, offset), element)
-            function.declared_call("llvm.prefetch.p0", VOID, address, *arguments)
+            function.prefetch(function.gep(pointer, function.add(index, offset), element))
 
 
 def _log2(number: int) -> int:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from mltriton.records import NamedTuple
-from mltriton.targets.cpu.llvm.dot import PARAMETERS, DotShape, cut, prefetch
+from mltriton.targets.cpu.llvm.dot import PARAMETERS, DotShape, cut
 from mltriton.targets.llvm.types import BF16, F16, F32, I1, I8, I32, VOID, Type, Value, constant
 from mltriton.targets.llvm.writer import Function, Module
 
@@ -149,7 +149,7 @@ class _Generator(NamedTuple):
         below = self._rows_below(block, row, column)
         with function.loop(groups.start, groups.stop, groups.step, name="k") as loop:
             for line in below:
-                prefetch(function, function.gep(line, function.mul(loop.index, group), element))
+                function.prefetch(function.gep(line, function.mul(loop.index, group), element), level=2)
             a_step = function.gep(left, function.mul(loop.index, group), element)
             b_step = function.gep(right, function.mul(loop.index, b_stride), element)
             self._step(block, a_step, b_step)

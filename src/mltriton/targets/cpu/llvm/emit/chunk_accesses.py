@@ -11,7 +11,7 @@ from mltriton.errors import BackendError
 from mltriton.ir.operation import Value as IRValue
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules
 from mltriton.targets.llvm.emit.booleans import from_memory, in_memory, to_memory
-from mltriton.targets.llvm.types import I1, I8, I32, VOID, Type, Value, constant
+from mltriton.targets.llvm.types import I1, I8, VOID, Type, Value, constant
 
 NONTEMPORAL = ", !nontemporal !0"
 
@@ -97,8 +97,7 @@ def _scratch(e: Emitter, op: tile.Scratch) -> Value:
 
 def _prefetch(e: Emitter, op: tile.Prefetch) -> None:
     """Into all levels of the data cache."""
-    arguments = [constant(I32, number) for number in (int(op.write), 3, 1)]
-    e.function.declared_call("llvm.prefetch.p0", VOID, e.get(op.ptr), *arguments)
+    e.function.prefetch(e.get(op.ptr), write=op.write)
 
 
 RULES: Rules = {
