@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
+import llvmlite
 import pytest
 
 from mltriton.errors import BackendError
@@ -64,6 +69,37 @@ def test_a_worker_serves_many_requests(no_worker):
     (worker,) = isolation._idle
     compile_isolated(FINE, X86, 60)
     assert isolation._idle == [worker]
+
+
+NAMED_FROM_ANOTHER_FOLDER = f"""
+import os, sys
+if len(sys.argv) > 1:
+    sys.path.insert(0, sys.argv[1])
+from mltriton.targets.llvm import isolation, toolchain
+os.chdir("/")
+assert isolation.compile_isolated({FINE!r}, toolchain.Machine(*{tuple(X86)}), 60).startswith(b"\\x7fELF")
+"""
+
+
+@pytest.mark.parametrize("who", ["environment", "program"])
+def test_a_worker_finds_the_package_where_this_process_did(tmp_path, who):
+    """The environment, or the program, names its folder from one that the program has left.
+
+    The interpreter is the one behind a virtual environment, in which a package may be installed as well.
+    """
+    (tmp_path / "sources").symlink_to(Path(isolation.__file__).parents[3])
+    libraries = str(Path(llvmlite.__file__).parents[1])
+    paths = ["sources", libraries] if who == "environment" else [libraries]
+    command = [getattr(sys, "_base_executable", sys.executable), "-c", NAMED_FROM_ANOTHER_FOLDER]
+    done = subprocess.run(
+        command if who == "environment" else [*command, "sources"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_an_interrupt_ends_the_process(monkeypatch, no_worker):

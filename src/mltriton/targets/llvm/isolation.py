@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from json import dumps, loads
+from pathlib import Path
 from tempfile import TemporaryFile
 
 from mltriton.errors import BackendError
@@ -46,7 +47,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._errors = TemporaryFile()  # noqa: SIM115 - open as long as the process lives
-        command = [sys.executable, "-m", "mltriton.targets.llvm.worker"]
+        command = [sys.executable, "-c", _PROGRAM.format(_module_folders())]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._errors, process_group=0)
 
@@ -122,6 +123,15 @@ class Worker:
         self._errors.seek(0)
         self._errors.truncate()
         return text[-2000:]
+
+
+_PROGRAM = "import sys; sys.path[:] = {}; from mltriton.targets.llvm.worker import main; sys.exit(main())"
+
+
+def _module_folders() -> list[str]:
+    """Where this process finds modules, and found this package, whose folder may have been named from another one."""
+    named = [str(Path(folder).absolute()) for folder in sys.path]
+    return [*named, str(Path(__file__).parents[3])]
 
 
 SLICE = 50  # milliseconds

@@ -1,4 +1,4 @@
-"""LLVM in a process of its own: `python -m mltriton.targets.llvm.worker`.
+"""LLVM in a process of its own, which `isolation.py` starts.
 
 Level: `llvm` -> `binary`. A request on standard input is a line of JSON (the number of bytes of the IR text, then the
 fields of `Machine`) and the text; an answer on standard output is a line of JSON (whether LLVM accepts the text or null
@@ -45,7 +45,3 @@ def answer(accepted: bool | None, content: bytes) -> None:
     """Write an answer."""
     sys.stdout.buffer.write(f"{json.dumps([accepted, len(content)])}\n".encode() + content)
     sys.stdout.buffer.flush()
-
-
-if __name__ == "__main__":
-    sys.exit(main())
