@@ -114,10 +114,18 @@ def _settle() -> None:
 
     They join the oldest generation, where the collector would put them after it has looked at all of them twice.
     """
-    if not _settled and gc.get_freeze_count() == 0:  # Where the program froze objects, thawing would thaw its own.
+    if not _settled and not _program_froze():  # Thawing would thaw its objects, too.
         gc.freeze()
         gc.unfreeze()
     _settled.append(True)
+
+
+def _program_froze() -> bool:
+    """Whether the program keeps objects frozen: all that there were at some time, and `sys.modules` is as old as any.
+
+    Python 3.12 itself freezes those that never die, and freezes them anew in its next full collection.
+    """
+    return gc.get_freeze_count() > 0 and all(old is not sys.modules for old in gc.get_objects(generation=2))
 
 
 def _after_fork() -> None:
