@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import runpy
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 
 from mltriton.errors import TritonError
 
+# These import the file that they are given; as in `mltriton run`, triton is mltriton there.
+_IMPORTING = {"aot", "compile", "layout", "verify"}
 _MISSING = "mltriton: the command line needs {names}: pip install 'mltriton[cli]'"
 
 
@@ -28,6 +31,8 @@ def main() -> None:
     from mltriton.commands import app  # What is missing is named first.
 
     try:
+        if not _IMPORTING.isdisjoint(sys.argv[1:2]):
+            import_module("mltriton.as_triton")
         app(prog_name="mltriton")
     except TritonError as error:
         sys.exit(error.render())

@@ -197,6 +197,14 @@ def layout(
     typer.echo(show(Asked(what, tensor, to, value, target, kernel, hw_view, svg, rows, columns)))
 
 
+def _passes(wanted: bool) -> None:
+    if wanted:
+        from mltriton.tools.opt import list_passes
+
+        typer.echo(list_passes())
+        raise typer.Exit
+
+
 @app.command()
 def opt(
     file: Annotated[typer.FileText, typer.Argument(metavar="FILE|-", help="IR text; - is standard input.")],
@@ -222,6 +230,9 @@ def opt(
         bool, typer.Option("--locations", help="Write the source location of each operation.")
     ] = False,
     output: Output = None,
+    listed: Annotated[
+        bool, typer.Option("--list-passes", callback=_passes, is_eager=True, help="Say what each pass does.")
+    ] = False,
 ) -> None:
     """Run passes over IR text."""
     from mltriton.tools.aot import write_output

@@ -18,7 +18,7 @@ from mltriton.passes.manager import PassManager, timing_table
 from mltriton.passes.pipeline import make_pass, parse_pipeline, pipeline_text
 from mltriton.passes.registry import PASSES, find_pass
 from mltriton.passes.reproducer import pipeline_of
-from mltriton.tools.opt import run_opt
+from mltriton.tools.opt import list_passes, run_opt
 
 PROGRAM = "tt.func @k(%x: i32) {\n  %0 = arith.addi %x, %x : i32\n  tt.return\n}\n"
 
@@ -219,3 +219,14 @@ def test_opt_runs_reproducers() -> None:
     assert run_opt(text, run_reproducer=True) == run_opt(PROGRAM, "canonicalize")
     with pytest.raises(OptionError, match="no reproducer"):
         run_opt(PROGRAM, run_reproducer=True)
+
+
+def test_a_pass_to_show_that_there_is_not_is_an_error() -> None:
+    with pytest.raises(OptionError, match="unknown pass csx\nDid you mean cse"):
+        run_opt(PROGRAM, "cse", print_ir_after="csx")
+
+
+def test_the_list_of_passes_says_what_each_does() -> None:
+    text = list_passes()
+    assert "cse (any)\n    Let equal operations be one.\n" in text
+    assert [line.partition(" ")[0] for line in text.splitlines() if not line.startswith(" ")] == list(PASSES)

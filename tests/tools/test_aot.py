@@ -1,5 +1,7 @@
 """Finding a kernel by name and writing its levels."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,8 +21,39 @@ def test_a_spec_needs_a_file_and_a_name(spec: str) -> None:
 def test_a_missing_file_and_a_missing_module() -> None:
     with pytest.raises(OptionError, match=r"there is no file gone\.py"):
         load_kernel("gone.py:kernel")
-    with pytest.raises(OptionError, match=r"gone\.module cannot be imported: ModuleNotFoundError"):
+    with pytest.raises(OptionError, match=r"gone\.module cannot be imported: ModuleNotFoundError") as caught:
         load_kernel("gone.module:kernel")
+    assert caught.value.file is None, "no line of the user's is at fault"
+
+
+WRAPPED = """
+import triton
+import triton.language as tl
+
+@triton.autotune([triton.Config({"BLOCK": 128}), triton.Config({"BLOCK": 256})], key=["n"])
+@triton.heuristics({"EVEN": lambda arguments: arguments["n"] % arguments["BLOCK"] == 0})
+@triton.jit
+def twice(x, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = EVEN | (i < n)
+    tl.store(x + i, 2 * tl.load(x + i, mask), mask)
+"""
+
+
+def test_a_program_written_for_triton_gives_the_kernel_under_its_decorators(tmp_path: Path) -> None:
+    file = tmp_path / "wrapped.py"
+    file.write_text(WRAPPED)
+    command = [sys.executable, "-m", "mltriton", "verify", f"{file}:twice", "-s", "*fp32, i32, 128, False"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "twice for cpu, 4 warps: all levels agree" in done.stdout
+
+
+def test_kernels_under_decorators_are_among_those_that_a_file_has(tmp_path: Path) -> None:
+    file = tmp_path / "wrapped_kernels.py"
+    file.write_text(WRAPPED.replace("triton", "mltriton"))
+    with pytest.raises(OptionError, match=r"has no kernel 'thrice'\nIts kernels are twice\."):
+        load_kernel(f"{file}:thrice")
 
 
 def test_a_file_that_raises_shows_its_own_line(tmp_path: Path) -> None:

@@ -162,3 +162,4 @@ def test_a_target_without_block_accesses(file: Path) -> None:
     code, text = run(file, "generic")
     assert code != 0
     assert "there are no remarks for generic" in text
+    assert "--target cuda:90" in text

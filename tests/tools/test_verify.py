@@ -98,8 +98,9 @@ def test_grids_as_text() -> None:
     assert parse_grid("8") == (8,)
     assert parse_grid("8, 4,1") == (8, 4, 1)
     assert parse_grid(None) is None
-    with pytest.raises(OptionError):
-        parse_grid("8;4")
+    for wrong in ("8;4", "0", "8,0", "1,1,1,1"):
+        with pytest.raises(OptionError, match="expected one to three positive integers"):
+            parse_grid(wrong)
 
 
 @pytest.mark.parametrize("type", [F32, BF16, I8, I32])

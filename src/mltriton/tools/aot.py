@@ -15,7 +15,9 @@ from types import ModuleType
 from typing import Any
 
 import mltriton
+from mltriton.compiler.entries import kernel_of
 from mltriton.errors import OptionError, SourceLocation, TritonError
+from mltriton.runtime.interface import KernelInterface
 
 Levels = Mapping[str, str | bytes]
 Images = Mapping[str, Callable[[], bytes]]
@@ -35,18 +37,21 @@ SUFFIXES: Mapping[str, str] = {
 
 
 def load_kernel(spec: str) -> Any:
-    """Return the `JITFunction` that `FILE.py:KERNEL` or `package.module:KERNEL` names; OptionError for no kernel."""
+    """Return the kernel that `FILE.py:KERNEL` or `package.module:KERNEL` names; OptionError where there is none.
+
+    It is the `JITFunction` inside what `autotune` and `heuristics` made of it.
+    """
     where, colon, name = spec.rpartition(":")
     if not colon or not where or not name:
         raise OptionError(f"{spec!r} names no kernel", expected="FILE.py:KERNEL or package.module:KERNEL")
     module = _load_module(where)
-    kernel = getattr(module, name, None)
-    if isinstance(kernel, mltriton.JITFunction):
-        return kernel
-    known = sorted(key for key, value in vars(module).items() if isinstance(value, mltriton.JITFunction))
+    found = getattr(module, name, None)
+    if isinstance(found, KernelInterface):
+        return kernel_of(found)
+    known = sorted(key for key, value in vars(module).items() if isinstance(value, KernelInterface))
     raise OptionError(
         f"{where} has no kernel {name!r}",
-        found=f"{name} of type {type(kernel).__name__}" if hasattr(module, name) else None,
+        found=f"{name} of type {type(found).__name__}" if hasattr(module, name) else None,
         hint=f"Its kernels are {', '.join(known)}." if known else "It has no function under @mltriton.jit.",
     )
 
@@ -151,7 +156,7 @@ def _raising_location(error: Exception) -> SourceLocation | None:
     frame = error.__traceback__
     while frame is not None:
         file = frame.tb_frame.f_code.co_filename
-        if not file.startswith("<frozen") and file != __file__:
+        if not file.startswith("<frozen") and file not in (__file__, importlib.__file__):
             location = SourceLocation(file, frame.tb_lineno, 0)
         frame = frame.tb_next
     return location

@@ -66,7 +66,7 @@ def parse_grid(text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None
     sizes = [size.strip() for size in text.split(",")]
-    if not all(size.isdecimal() for size in sizes):
+    if len(sizes) > 3 or not all(size.isdecimal() and int(size) for size in sizes):
         raise OptionError(f"cannot read the grid {text!r}", expected="one to three positive integers: 8 or 8,4,1")
     return tuple(map(int, sizes))
 

@@ -6,6 +6,8 @@ Level: all. Takes text, gives text; raises `IRSyntaxError`, `VerificationError`,
 from __future__ import annotations
 
 from functools import partial
+from inspect import getdoc
+from textwrap import indent
 from typing import TextIO
 
 from mltriton.ir.parser import parse_module
@@ -13,6 +15,7 @@ from mltriton.ir.printer import print_op
 from mltriton.ir.verifier import verify
 from mltriton.passes.manager import PassManager, timing_table
 from mltriton.passes.pipeline import parse_pipeline
+from mltriton.passes.registry import PASSES, find_pass
 from mltriton.passes.reproducer import pipeline_of
 from mltriton.runtime.compile_thread import unlimited
 
@@ -40,7 +43,10 @@ def run_opt(
     is the one that the text names. `print_ir_after` lists passes after which the program goes to `log`, as do timings.
     """
     pipeline = parse_pipeline(pipeline_of(text) if run_reproducer else passes)
-    shown = {"all"} if print_ir_after_all else {name.strip() for name in print_ir_after.split(",") if name.strip()}
+    named = {name.strip() for name in print_ir_after.split(",") if name.strip()}
+    for name in named:
+        find_pass(name)
+    shown = {"all"} if print_ir_after_all else named
     manager = PassManager(pipeline, verify_each=verify_each, print_after=shown, log=log)
 
     def optimized(part: str) -> str:
@@ -52,6 +58,14 @@ def run_opt(
     if time_passes and log is not None:
         log.write(timing_table(manager.timings))
     return f"\n{SPLIT_MARK}\n\n".join(outputs)
+
+
+def list_passes() -> str:
+    """A paragraph for each pass: its name, the level that it works on (`any`: all of them), what it does."""
+    return "\n".join(
+        f"{name} ({where.split('.')[2]})\n{indent(getdoc(find_pass(name)) or '', '    ')}"
+        for name, where in PASSES.items()
+    )
 
 
 def split_parts(text: str) -> list[str]:

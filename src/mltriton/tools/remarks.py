@@ -126,7 +126,7 @@ def remarks_of(module: Module) -> list[Remark]:
     if spec.block_load is None or not spec.has_lanes:
         raise OptionError(
             f"there are no remarks for {spec.name}",
-            hint="They tell of 2D block accesses, which xe:pvc has.",
+            hint="They tell how the lanes of a GPU access blocks: --target cuda:90, for instance, or xe:pvc.",
         )
     return list(dict.fromkeys(remark for _, remark in access_remarks(module)))  # Prefetches before a loop are alike.
 
