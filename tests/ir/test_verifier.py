@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
 from mltriton.dialects import arith, scf, tt
+from mltriton.dialects.registry import operations
 from mltriton.errors import VerificationError
 from mltriton.ir.attributes import IntegerAttr, StringAttr, TypeAttr
+from mltriton.ir.definition import parts_of
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Region
 from mltriton.ir.parser import parse_module
-from mltriton.ir.types import I32, FunctionType
+from mltriton.ir.types import I32, I64, FunctionType
 from mltriton.ir.verifier import verify
-from mltriton.passes.levels import verify_level
+from mltriton.passes.levels import Known, verify_level, verify_module
 
 PROGRAM = """
 tt.func @k(%x: i32, %c: i1) {
@@ -105,6 +109,10 @@ def give_an_attribute_of_another_kind(module: Module) -> None:
     ops_of(module)["func"].attributes["sym_name"] = IntegerAttr(1, I32)
 
 
+def change_a_type(module: Module) -> None:
+    ops_of(module)["muli"].results[0].type = I64
+
+
 BREAKS: dict[Callable[[Module], None], str] = {
     swap: "operand 0 is not defined before its use",
     use_inner_value_outside: "operand 0 is not defined before its use",
@@ -120,17 +128,47 @@ BREAKS: dict[Callable[[Module], None], str] = {
     add_an_operand: "wrong number of operands",
     give_wrong_group_sizes: "wrong number of operands",
     give_an_attribute_of_another_kind: "attribute sym_name is of another kind",
+    change_a_type: "operands and result have one type",
 }
 
 
 @pytest.mark.parametrize("break_it", BREAKS, ids=lambda function: function.__name__)
 def test_broken_structure_is_named(break_it: Callable[[Module], None]) -> None:
-    module = parse_module(PROGRAM, "k.mlir")
+    """Whatever was right before."""
+    module, known = parse_module(PROGRAM, "k.mlir"), Known()
     verify(module)
+    verify_module(module, known)
     break_it(module)
-    with pytest.raises(VerificationError) as caught:
-        verify(module)
-    assert BREAKS[break_it] in caught.value.message
+    for check in (lambda: verify(module), lambda: verify_module(module, known)):
+        with pytest.raises(VerificationError) as caught:
+            check()
+        assert BREAKS[break_it] in caught.value.message
+
+
+# How an operation finds those around it.
+AROUND = {"ancestor", "ancestor_in", "defining_block", "defining_op", "owner", "parent_op", "users", "uses"}
+
+
+def names_in(rule: types.FunctionType, cls: type[Operation]) -> set[str]:
+    """What a rule and the functions of dialects that it calls name."""
+    names = set(rule.__code__.co_names)
+    for name in rule.__code__.co_names:
+        called = getattr(cls, name, rule.__globals__.get(name))
+        if isinstance(called, types.FunctionType) and called is not rule and "dialects" in called.__module__:
+            names |= names_in(called, cls)
+    return names
+
+
+def test_operations_say_whether_their_rules_look_around() -> None:
+    """Where they do not, what was right once is not asked again."""
+    found = {
+        cls
+        for cls in operations().values()
+        for rule in (cls.verify, *cls.checks)
+        if AROUND & names_in(cast(types.FunctionType, rule), cls)
+    }
+    assert {tt.Call, scf.Yield} <= found
+    assert not [cls.name for cls in found if not (cls.looks_around or cls.terminator or parts_of(cls).regions)]
 
 
 def test_the_error_shows_the_operation_as_in_the_program() -> None:
@@ -253,9 +291,10 @@ OTHER = "#ttg.blocked<{sizePerWarp = [8, 4], warpsPerCTA = [1, 2], order = [1, 0
 def test_levels(level: str, parameters: str, body: str, message: str | None) -> None:
     module = parse_module(LEVEL.format(level=level, parameters=parameters, body=body))
     verify(module)
-    if message is None:
-        verify_level(module)
-        return
-    with pytest.raises(VerificationError) as caught:
-        verify_level(module)
-    assert message in caught.value.message
+    for check in (verify_level, verify_module):
+        if message is None:
+            check(module)
+            continue
+        with pytest.raises(VerificationError) as caught:
+            check(module)
+        assert message in caught.value.message

@@ -26,7 +26,7 @@ from mltriton.ir.rejection import reject
 from mltriton.ir.types import I1, I32, I64, Type
 
 
-class WarpGroupDot(Dot, name="ttng.warp_group_dot", pure=False, reads=True, writes=True):
+class WarpGroupDot(Dot, name="ttng.warp_group_dot", pure=False, reads=True, writes=True, looks_around=True):
     """`ttng.warp_group_dot %a, %b, %c {isAsync = true}`: c + a b, as `tt.dot`. With `isAsync` it goes on after the
     operation, as a group of its own, or (`continues`) as one group with the next.
 

@@ -127,6 +127,7 @@ class Operation:
     terminator: ClassVar[bool] = False
     elementwise: ClassVar[bool] = False  # element i depends on operands' elements i; shapes and encodings agree
     encodings: ClassVar[Encodings | None] = None  # of its blocks, where a few words say it
+    looks_around: ClassVar[bool] = False  # `verify` asks more than its own types and attributes; terminators may
     rearranges: ClassVar[bool] = False  # elements of results are elements of operands: `source_elements` says which
     isolated: ClassVar[bool] = False  # regions use no value defined outside
     syntax: ClassVar[str] = ""  # the custom text, a format of `ir/syntax.py`; "" has generic text only

@@ -4,13 +4,14 @@ Level: all. `verify` takes any operation, usually a module, and raises `Verifica
 and location and what was expected and found. It checks in one walk: definitions come before uses and dominate them,
 users are counted, regions and terminators are in place, operand groups and attribute kinds are as declared,
 element-wise operations agree in shape and encoding, and `Operation.verify`. The rules of levels stand in
-`passes/levels.py`.
+`passes/levels.py`, and hold in the same walk where they are given.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from mltriton.errors import VerificationError
 from mltriton.ir.definition import (
@@ -22,11 +23,17 @@ from mltriton.ir.operation import Block, Operation, Region, Value
 from mltriton.ir.rejection import OperationError, reject
 from mltriton.ir.types import TensorType
 
+Rule = Callable[[Operation], None]
 
-def verify(root: Operation) -> None:
-    """Check an operation and everything in it. Raises `VerificationError`."""
+
+def verify(root: Operation, rules: Sequence[Rule] = (), known: set[tuple[Any, ...]] | None = None) -> None:
+    """Check an operation and everything in it, of each operation further `rules`, too. Raises `VerificationError`.
+
+    Most operations are right or wrong by their own types and attributes alone. `known` are those that were right
+    before, by the same rules, which need not be asked again; it grows.
+    """
     try:
-        _Walk().op(root)
+        _Walk(rules, set() if known is None else known).op(root)
     except VerificationError as error:
         if error.location is None:
             raise located(error, root) from None
@@ -71,6 +78,7 @@ class _Declared:
         self.kinds = {name: part.coder.kinds for name, part in self.parts.attributes.items()}
         self.elementwise = cls.elementwise
         self.has_rules = cls.verify is not Operation.verify or bool(cls.checks)
+        self.is_alone = not (self.regions or cls.terminator or cls.looks_around)
 
 
 @cache
@@ -78,11 +86,19 @@ def _declared(cls: type[Operation]) -> _Declared:
     return _Declared(cls)
 
 
+def _form(op: Operation) -> tuple[Any, ...]:
+    """All that the rules of an operation ask for which do not look around."""
+    types = [value.type for value in (*op.operands, *op.results)]
+    return (op.__class__, op.segments, len(op.operands), *op.attributes.items(), *types)
+
+
 class _Walk:
     """One walk over the IR; `visible` are the values that dominate the current operation."""
 
-    def __init__(self) -> None:
+    def __init__(self, rules: Sequence[Rule], known: set[tuple[Any, ...]]) -> None:
         self.visible: set[Value] = set()
+        self.rules = rules
+        self.known = known
 
     def op(self, op: Operation) -> None:
         declared = _declared(op.__class__)
@@ -92,6 +108,16 @@ class _Walk:
                 self._undominated(op, index)
             if op not in operand.users:
                 reject(op, f"operand {index} does not count this operation among its users")
+        if declared.is_alone and not op.regions:
+            form = _form(op)
+            if form not in self.known:
+                self._rules(op, declared)
+                self.known.add(form)
+        else:
+            self._rules(op, declared)
+        visible.update(op.results)
+
+    def _rules(self, op: Operation, declared: _Declared) -> None:
         if len(op.operands) != declared.count:
             self._groups(op, declared)
         for name, value in op.attributes.items():
@@ -105,7 +131,8 @@ class _Walk:
             self._regions(op, declared)
         if declared.has_rules:
             _obey_rules(op)
-        visible.update(op.results)
+        for rule in self.rules:
+            rule(op)
 
     def _undominated(self, op: Operation, index: int) -> NoReturn:
         owner = op.operands[index].owner

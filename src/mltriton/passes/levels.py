@@ -1,13 +1,14 @@
 """The rules of each level: what a module may hold.
 
 Level: all. `verify_level` reads the module attribute `mltriton.level` (`tt` when absent) and checks the table of
-docs/architecture.md. At level `intrinsic` the table of the target that the module names holds, too. Raises
-`VerificationError`.
+docs/architecture.md; `verify_module` checks all that `ir/verifier.py` does as well, in one walk. At level `intrinsic`
+the table of the target that the module names holds, too. Raises `VerificationError`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from mltriton.dialects import gpu, ttg, ttng
 from mltriton.ir.module import Module, is_warp_level, level_of
@@ -30,6 +31,23 @@ WARP_LEVEL_OPERATIONS = (
 
 
 LOOP_NESTS = ("tile.nest", "tile.fill", "tile.yield", "tile.pack")  # of a target whose blocks lie in memory
+
+
+Known = dict[tuple[Any, ...], set[tuple[Any, ...]]]
+
+
+def verify_module(module: Module, known: Known | None = None) -> None:
+    """Check everything: SSA, operations, and the rules of the module's level. `known` is for programs that become one
+    of the other: what was right in one of them is right in the next (`ir/verifier.py`), as far as the attributes of
+    the module, which choose the rules, are the same.
+    """
+    from mltriton.ir.verifier import located, verify  # A compilation verifies only where it is asked to.
+
+    try:
+        rules = [_naming(rule) for group in (_rules_of, encoding_rules) for rule in group(module)]
+    except OperationError as error:
+        raise located(error, module) from None
+    verify(module, rules, None if known is None else known.setdefault((*module.attributes.items(),), set()))
 
 
 def verify_level(module: Module) -> None:
@@ -55,6 +73,18 @@ def _check(module: Module, *groups: Callable[[Module], Iterator[Rule]]) -> None:
         from mltriton.ir.verifier import located  # Only a failure needs it.
 
         raise located(error, module) from None
+
+
+def _naming(rule: Rule) -> Rule:
+    """The rule; an encoding that says nothing of a block of some shape is an error of the operation."""
+
+    def checked(op: Operation) -> None:
+        try:
+            rule(op)
+        except ValueError as error:
+            reject(op, str(error))
+
+    return checked
 
 
 def _rules_of(module: Module) -> Iterator[Rule]:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from mltriton.errors import InternalError, PassError, TritonError, VerificationError, raised_by_signal
 from mltriton.ir.module import Module
@@ -37,6 +37,7 @@ class PassManager:
     observe: Callable[[Pass, Module], None] | None = None
     restart: Callable[[], Module] | None = None
     timings: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
+    _known: dict[Any, set[Any]] = field(default_factory=dict[Any, set[Any]], init=False, repr=False)
 
     def run(self, module: Module) -> Module:
         """Run the passes. Raises `PassError` for a failure inside a pass or invalid IR after it."""
@@ -75,11 +76,9 @@ class PassManager:
         return module
 
     def _verify(self, module: Module) -> None:
-        from mltriton.ir.verifier import verify  # A compilation verifies only where it is asked to.
-        from mltriton.passes.levels import verify_level
+        from mltriton.passes.levels import verify_module  # A compilation verifies only where it is asked to.
 
-        verify(module)
-        verify_level(module)
+        verify_module(module, self._known)
 
     def _saved(self, error: InternalError, start: str, index: int) -> InternalError:
         from mltriton.passes.reproducer import save  # Only a failure needs it.

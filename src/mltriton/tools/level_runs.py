@@ -21,8 +21,7 @@ from mltriton.executor.values import choose, decode
 from mltriton.frontend.signature import Argument
 from mltriton.ir.module import is_warp_level
 from mltriton.ir.types import BF16, F8E4M3, F8E5M2, F16, F32, F64, FloatType, Type
-from mltriton.ir.verifier import verify
-from mltriton.passes.levels import verify_level
+from mltriton.passes.levels import verify_module
 from mltriton.passes.manager import PassManager
 from mltriton.passes.pipeline import parse_pipeline
 from mltriton.runtime.slots import slots_of
@@ -115,8 +114,7 @@ class Runs:
         """One program in the executor, once it has passed the verifier."""
 
         def execute(copies: Mapping[str, Copy]) -> None:
-            verify(module)
-            verify_level(module)
+            verify_module(module)
             first, *others = self._options(module)
             self._execute(module, copies, first)
             for options in others:

@@ -80,7 +80,7 @@ class Yield(Operation, name="tile.yield", terminator=True):
         require(self, isinstance(self.parent_op, Nest), "ends a tile.nest")
 
 
-class Fill(Operation, name="tile.fill"):
+class Fill(Operation, name="tile.fill", looks_around=True):
     """`tile.fill %x`: the block is stored in scratch memory; what needs it from here on reads it there.
 
     With an `element` type it is stored as such elements, which only dots read that take it on the left. The `start` of

@@ -60,7 +60,7 @@ class Return(Operation, name="tt.return", terminator=True):
     values = variadic()
 
 
-class Call(Operation, name="tt.call", reads=True, writes=True):
+class Call(Operation, name="tt.call", reads=True, writes=True, looks_around=True):
     """`tt.call @callee(%x) : (i32) -> i32`."""
 
     syntax = "$callee `(` $arguments `)` attr-dict `:` functional-type($arguments, results)"
