@@ -42,6 +42,18 @@ def softmax_gradient(dy: Any, y: Any) -> Any:
     return y * (dy - (y * dy).sum(-1, keepdims=True))
 
 
+def linear(x: Any, weight: Any, bias: Any) -> Any:
+    return kernels.matmul(x, weight, bias=bias, activation="relu")
+
+
+def of_powers(x: Any, weight: Any) -> Any:
+    return kernels.matmul(x, weight, prologue="exp")
+
+
+def grouped(*arrays: Any) -> Any:
+    return kernels.grouped_gemm(arrays[:2], arrays[2:])[1]
+
+
 Reference = Callable[..., Any]
 CASES: dict[str, tuple[Callable[..., Any], Reference, list[tuple[int, ...]]]] = {
     "softmax": (kernels.softmax, softmax, [(2, 3, 20)]),
@@ -51,6 +63,12 @@ CASES: dict[str, tuple[Callable[..., Any], Reference, list[tuple[int, ...]]]] = 
     "matmul": (kernels.matmul, np.matmul, [(20, 30), (30, 10)]),
     "one row": (kernels.matmul, np.matmul, [(1, 30), (30, 10)]),
     "batches": (kernels.matmul, np.matmul, [(2, 20, 30), (2, 30, 10)]),
+    "bias": (linear, lambda x, w, bias: np.maximum(x @ w + bias, 0), [(20, 30), (30, 10), (10,)]),
+    "added": (lambda x, w, y: kernels.matmul(x, w, add=y), lambda x, w, y: x @ w + y, [(20, 30), (30, 10), (20, 10)]),
+    "prologue": (of_powers, lambda x, w: np.exp(x) @ w, [(20, 30), (30, 10)]),
+    "prologue, two launches": (of_powers, lambda x, w: np.exp(x) @ w, [(20, 30), (30, 1500)]),
+    "long sum": (kernels.matmul, np.matmul, [(16, 300), (300, 16)]),
+    "grouped": (grouped, lambda _a, a, _b, b: a @ b, [(5, 20), (7, 30), (20, 10), (30, 12)]),
     "attention": (kernels.flash_attention, attention, [(1, 2, 20, 16)] * 3),
 }
 
@@ -115,6 +133,17 @@ def test_which_arrays_are_one_is_told_apart(kind: str) -> None:
             expected = attention(*(np.asarray(x).astype(np.float64) for x in arrays))
             np.testing.assert_allclose(kernels.flash_attention(*arrays), expected, rtol=2e-4, atol=2e-5)
         assert len(calls._PLANS) == 5
+
+
+def test_what_is_added_is_the_calls_own() -> None:
+    """A vector that is added to each row is no array that a plan knows, and each product has functions of its own."""
+    for times in range(2):
+        x, w, row, y = random([(20, 30), (30, 10), (10,), (20, 10)])
+        for around, added in (({"add": row}, row), ({"add": y}, y), ({"bias": row}, row), ({}, 0.0 * row)):
+            for activation, function in ((None, np.asarray), ("relu", lambda z: np.maximum(z, 0))):
+                found = kernels.matmul(x, w, **around, activation=activation)
+                np.testing.assert_allclose(found, function(x @ w + added), rtol=1e-4, atol=1e-4)
+        assert len(calls._PLANS) == 6, times
 
 
 def test_what_is_copied_first_is_not_kept() -> None:

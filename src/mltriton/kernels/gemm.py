@@ -28,7 +28,7 @@ from mltriton.kernels.arrays import (
 )
 from mltriton.kernels.calls import again, key_of, remember
 from mltriton.kernels.epilogues import Function
-from mltriton.kernels.fused_gemm import fused_matmul_launch, transform_launch
+from mltriton.kernels.fused_gemm import fused_matmul_launch, transform_kernel, transform_launch
 from mltriton.kernels.gemm_gpu import forms_of, is_large, lies_along_k, shares_on
 from mltriton.kernels.gemm_persistent import lines_of, persistent_launch
 from mltriton.kernels.gemm_resident import choose_share, resident_launch
@@ -42,7 +42,7 @@ from mltriton.kernels.gemm_tiles import (
 from mltriton.kernels.launch import Example, Launch, family_of_warps, target_of
 from mltriton.kernels.products import Product, product_of, recorded_product
 from mltriton.kernels.split_k import REDUCED_BY_WARPS, REDUCING_WARPS, split_k_kernel, split_k_launches
-from mltriton.kernels.stream_k import choose_shares, stream_k_launches
+from mltriton.kernels.stream_k import choose_shares, stream_k_kernel, stream_k_launches
 from mltriton.runtime.native.launcher import num_threads
 
 Form = Literal["auto", "pointer", "block_pointer", "descriptor"]
@@ -151,9 +151,10 @@ def matmul(
 
     Raises `ArgumentError` for arrays that do not fit, and for `form="descriptor"` where a last stride is not 1.
     """
-    is_bare = bias is add is activation is prologue is split_k is target is None and form == "auto"
-    key = key_of(matmul, (a, b), None if out_dtype is None else str(out_dtype)) if is_bare else None
-    if (made := again(key, (a, b))) is not None:
+    arrays, dtype = (a, b, bias, add), None if out_dtype is None else str(out_dtype)
+    is_usual = split_k is target is None and form == "auto"
+    key = key_of(matmul, arrays, dtype, activation, prologue) if is_usual else None
+    if (made := again(key, arrays)) is not None:
         return made[0]
     if requires_gradient(a, b, bias, add):
         return recorded_product(
@@ -165,11 +166,13 @@ def matmul(
         launches = list(_launches(product, form, split_k, target))
         for launch in launches:
             launch.run()
-        if len(launches) == 1:
-            remember(key, (a, b), (product.c,), (), launches)
-        elif launches[0].kernel is split_k_kernel:
-            remember(key, (a, b), (product.c,), (launches[0].arguments[2],), launches)
+        scratch = [launch.arguments[SCRATCH[launch.kernel]] for launch in launches if launch.kernel in SCRATCH]
+        remember(key, arrays, (product.c,), scratch, launches)
     return product.c
+
+
+# Which argument of a launch is an array that the call makes for itself.
+SCRATCH = {split_k_kernel: 2, stream_k_kernel: 5, transform_kernel: 1}
 
 
 def _launches(product: Product, form: Form, split_k: int | None, target: str | None = None) -> Iterable[Launch]:

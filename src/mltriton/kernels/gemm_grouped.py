@@ -122,8 +122,9 @@ def grouped_gemm(
     shapes = tuple((x.shape[0], y.shape[1]) for x, y in zip(a, b, strict=True))
     shares = groups_on(target, [(*shape, x.shape[1]) for shape, x in zip(shapes, a, strict=True)], a[0])
     c = _results(shapes, a[0], out)
-    keeps = key is not None and device_of(a[0]) != ON_HOST and not any(0 in x.shape for x in (*a, *b))
-    if shares.tile is not None and not any(0 in x.shape for x in (*a, *b)) and is_engine_of(target, a[0]):
+    is_full = not any(0 in x.shape for x in (*a, *b))
+    keeps = is_full and (target is None or device_of(a[0]) != ON_HOST)
+    if shares.tile is not None and is_full and is_engine_of(target, a[0]):
         launch = few_groups_launch(a, b, c, epilogue, shares.tile, shares.warps)
         if launch is not None:
             launch = launch.on(target, shares.warps, shares.stages)
@@ -143,7 +144,7 @@ def grouped_gemm(
         launch = launch.on(target, shares.warps, shares.stages)
         launch.run()
         if keeps:
-            table = launch.arguments[3].cpu().numpy()
+            table = np.asarray(launch.arguments[3] if device_of(a[0]) == ON_HOST else launch.arguments[3].cpu())
             keep(key, _Known(shapes, out, launch._replace(arguments=launch.arguments[4:]), table).run)
     return c
 
