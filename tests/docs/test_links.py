@@ -14,7 +14,9 @@ from mltriton.passes.registry import PASSES
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = {str(path.relative_to(ROOT)): path for path in [*ROOT.glob("*.md"), *sorted((ROOT / "docs").glob("*.md"))]}
 # The contracts and what they point to; tables and blocks of code may be wider.
-NARROW = [f"docs/{name}.md" for name in ("architecture", "cpu", "gpu", "measurements", "xe")]
+NARROW = [
+    f"docs/{name}.md" for name in ("architecture", "cpu", "gpu", "nvidia", "measurements", "measurements-nvidia", "xe")
+]
 OTHERS = ("docs/libraries.md", "docs/migrate.md")  # they name files of other people's programs
 LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]*))?\)")
 NAMED = re.compile(r"`([\w./]+\.(?:py|mlir|md|ll|sh)|[\w./]+/)`")
