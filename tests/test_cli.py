@@ -51,6 +51,12 @@ def test_wrong_usage_exits_with_2(arguments: list[str], monkeypatch: pytest.Monk
     assert main_with(arguments, monkeypatch) == 2
 
 
+@pytest.mark.parametrize("command", ["demo", "bench"])
+def test_what_is_timed_runs_where_it_was_asked_to(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = str(main_with([command, "--quick", "-t", "xe:pvc"], monkeypatch))
+    assert code == "OptionError: nothing is timed on xe:pvc\nexpected cpu or cuda, found xe:pvc"
+
+
 def test_a_file_that_is_no_text_is_a_named_error(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "binary.mlir"
     file.write_bytes(bytes(range(256)))

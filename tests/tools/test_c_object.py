@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,6 +16,7 @@ import mltriton.language as tl
 from mltriton.as_triton.nativert import linked
 from mltriton.errors import OptionError, TargetError
 from mltriton.targets.cpu.exports import header, launcher_text, named_text, source_of
+from mltriton.tools.aot import compile_kernel
 from mltriton.tools.c_object import cpu_of, write_c_object
 from mltriton.tools.disasm import get_sass
 
@@ -110,6 +112,23 @@ def test_c_programs_call_kernels(tmp_path, flags):
     for part in np.frombuffer(printed[2000:], np.float32).reshape(-1, 128, 128):
         np.testing.assert_allclose(part, wanted, rtol=1e-4, atol=1e-4)
     assert len(printed) == 2000 + (2 if flags else 1) * 4 * 128 * 128
+
+
+@needs_cc
+def test_the_program_of_the_documentation(tmp_path):
+    root = Path(__file__).parents[2]
+    code, program = (
+        re.search(rf"```{language}\n(.*?)```", (root / page).read_text(encoding="utf-8"), re.DOTALL)[1]
+        for language, page in (("python", "README.md"), ("c", "docs/existing-programs.md"))
+    )
+    (tmp_path / "add.py").write_text(code)
+    (tmp_path / "main.c").write_text(program)
+    kernel = compile_kernel(f"{tmp_path / 'add.py'}:add", "*fp32:16, *fp32:16, *fp32:16, i32, 1024", target="cpu")
+    write_c_object(kernel, tmp_path)
+    command = ["cc", "-O2", "-Wall", "-Werror", "main.c", "add.o", "-o", "program", "-lm"]
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=60)
+    done = subprocess.run([tmp_path / "program"], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "8997\n"
 
 
 def test_the_header_says_what_is_promised():

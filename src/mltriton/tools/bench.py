@@ -21,10 +21,9 @@ from typing import Any
 from rich.table import Table
 
 from mltriton.errors import OptionError
-from mltriton.targets.target import split_name
 from mltriton.tools.costs import Cost
 from mltriton.tools.demo_display import wide_console
-from mltriton.tools.gpu_bench import name_of_gpu
+from mltriton.tools.gpu_bench import is_on_gpu, name_of_gpu
 from mltriton.tools.side_by_side import OURS, Measurement, geometric_mean, set_threads
 
 Row = Measurement | Cost
@@ -49,7 +48,7 @@ def run_benchmarks(
         set_threads(threads)
     console = wide_console()
     taken: list[Row] = []
-    on_gpu = split_name(target)[0] == "cuda"
+    on_gpu = is_on_gpu(target)
     if on_gpu:
         console.print(name_of_gpu())
         directory /= "gpu"

@@ -19,10 +19,9 @@ from mltriton.executor.faults import NoTensorMap
 from mltriton.frontend.signature import Argument
 from mltriton.kernels.launch import Launch
 from mltriton.runtime.parts import parts_of
-from mltriton.targets.target import split_name
 from mltriton.tools import jobs
 from mltriton.tools.demo_display import IN_PHASES, JobReport, OnStep
-from mltriton.tools.gpu_bench import compared_on_gpu, name_of_gpu
+from mltriton.tools.gpu_bench import compared_on_gpu, is_on_gpu, name_of_gpu
 from mltriton.tools.jobs import HERE, Job, Where
 from mltriton.tools.side_by_side import OURS, REST, Times, measure
 
@@ -39,11 +38,7 @@ class Case:
 
 def how_timed(target: str) -> str:
     """How the times of a demo on a target come about. Raises `DeviceError` for a GPU that is not there."""
-    return f"by events on {name_of_gpu()}, in turns" if _is_on_gpu(target) else IN_PHASES
-
-
-def _is_on_gpu(target: str) -> bool:
-    return split_name(target)[0] == "cuda"
+    return f"by events on {name_of_gpu()}, in turns" if is_on_gpu(target) else IN_PHASES
 
 
 def run_demo(*, quick: bool, seed: int, on_step: OnStep, target: str = "cpu") -> list[JobReport]:
@@ -64,7 +59,7 @@ def run_demo(*, quick: bool, seed: int, on_step: OnStep, target: str = "cpu") ->
 
 def _cases(quick: bool, seed: int, target: str = "cpu") -> Iterator[Case]:
     """The demo's problems; bfloat16 needs torch, since numpy does not have it. Small ones lie in main memory."""
-    on_gpu = _is_on_gpu(target)
+    on_gpu = is_on_gpu(target)
     real = {"where": Where(target, "cuda") if on_gpu else HERE}
     small = {"where": Where(target) if on_gpu else HERE}
     size, rows, sequence = (512, 1024, 512) if quick else (1024, 4096, 1024)

@@ -22,6 +22,7 @@ from typing import Any
 from mltriton.errors import ExecutionError, OptionError
 from mltriton.targets.nvidia import driver
 from mltriton.targets.nvidia.timing import Clock, calls_in
+from mltriton.targets.target import split_name
 from mltriton.tools.side_by_side import OURS, Measurement, Times
 
 UPSTREAM = "triton"
@@ -29,6 +30,13 @@ COPY = "copy"
 _IMPORTS = {"import triton\n": "import mltriton as triton\n", "import triton.language": "import mltriton.language"}
 _BUDGET = 60.0  # milliseconds of each contender
 _ROUNDS = (10, 100)  # at least, and at most
+
+
+def is_on_gpu(target: str) -> bool:
+    """Whether what is timed runs on an NVIDIA GPU, not on the CPU. Raises `OptionError` for other targets."""
+    if target != "cpu" and split_name(target)[0] != "cuda":
+        raise OptionError(f"nothing is timed on {target}", expected="cpu or cuda", found=target)
+    return target != "cpu"
 
 
 def name_of_gpu() -> str:

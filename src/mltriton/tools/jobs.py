@@ -157,6 +157,68 @@ def attention(
     )
 
 
+@dataclass(frozen=True)
+class PagedProblem:
+    """One new query for each sequence of `lens` keys; `caches` of keys and values, whose pages `table` lists.
+
+    `on_device`: the table and the lengths as the kernel takes them.
+    """
+
+    lens: Sequence[int]
+    q: Array
+    caches: tuple[Array, Array]
+    table: Array
+    on_device: tuple[Array, Array]
+
+    def keys_and_values(self, sequence: int, caches: Sequence[Array], table: Array) -> list[Array]:
+        """Those of a sequence, gathered: [kv_heads, keys, dim] each."""
+        length, (_, page, kv_heads, dim) = self.lens[sequence], caches[0].shape
+        taken = [cache[table[sequence, : -(-length // page)]] for cache in caches]
+        return [x.reshape(-1, kv_heads, dim)[:length].swapaxes(0, 1) for x in taken]
+
+    def with_torch(self) -> Array:
+        """Keys and values gathered, then torch's attention."""
+        import torch
+        from torch.nn.functional import scaled_dot_product_attention
+
+        result, kv_heads = torch.empty_like(self.q), self.caches[0].shape[2]
+        for sequence, q in enumerate(self.q):
+            k, v = (x[None] for x in self.keys_and_values(sequence, self.caches, self.on_device[0]))
+            # The heads that share keys as queries of one head: torch is much slower with `enable_gqa`.
+            shared = q.reshape(1, kv_heads, -1, q.shape[-1])
+            result[sequence] = scaled_dot_product_attention(shared, k, v).reshape(q.shape)
+        return result
+
+    def exactly(self) -> Float64:
+        """The result in float64."""
+        wide_q, wide_caches = to_float64(self.q), [to_float64(cache) for cache in self.caches]
+        result = np.empty_like(wide_q)
+        for sequence, q in enumerate(wide_q):
+            gathered = self.keys_and_values(sequence, wide_caches, self.table)
+            k, v = (np.repeat(x, len(q) // len(x), 0) for x in gathered)
+            result[sequence] = _attention(q[:, None], k, v, causal=False)[:, 0]
+        return result
+
+
+def _paged_problem(
+    lens: Sequence[int], heads: int, kv_heads: int, dim: int, dtype: str, page: int, seed: int, device: str
+) -> PagedProblem:
+    most = -(-max(lens) // page)
+    shape = (len(lens) * most, page, kv_heads, dim)
+    q = random((len(lens), heads, dim), dtype, seed, device)
+    keys, values = empty(shape, q), empty(shape, q)
+    for number, cache in enumerate((keys, values), 1):
+        cache[...] = random(shape, dtype, seed + number, device)
+    table = np.random.default_rng(seed).permutation(shape[0]).astype(np.int32).reshape(len(lens), most)
+    used: Array = np.array(lens, np.int32)
+    on_device: tuple[Array, Array] = table, used
+    if has_torch():
+        import torch
+
+        on_device = torch.from_numpy(table).to(device), torch.from_numpy(used).to(device)  # pyright: ignore[reportUnknownMemberType]
+    return PagedProblem(lens, q, (keys, values), table, on_device)
+
+
 def paged_attention(
     lens: Sequence[int],
     heads: int,
@@ -169,66 +231,25 @@ def paged_attention(
     where: Where = HERE,
 ) -> Job:
     """One new query for each of some sequences of `lens` keys, whose pages lie in any order."""
-    most = -(-max(lens) // page)
-    shape = (len(lens) * most, page, kv_heads, dim)
-    q = random((len(lens), heads, dim), dtype, seed, where.device)
-    caches = [empty(shape, q), empty(shape, q)]
-    for number, cache in enumerate(caches, 1):
-        cache[...] = random(shape, dtype, seed + number, where.device)
-    order = np.random.default_rng(seed).permutation(shape[0]).astype(np.int32)
-    table, used = order.reshape(len(lens), most), np.array(lens, np.int32)
-    tables: list[Array] = [table, used]
-    if has_torch():
-        import torch
-
-        made = [torch.from_numpy(x) for x in tables]  # pyright: ignore[reportUnknownMemberType]
-        tables = [x.to(where.device) for x in made]
-
-    def keys_and_values(sequence: int, caches: Sequence[Array], table: Array) -> list[Array]:
-        """Those of a sequence, gathered: [kv_heads, keys, dim] each."""
-        length = lens[sequence]
-        taken = [cache[table[sequence, : -(-length // page)]] for cache in caches]
-        return [x.reshape(-1, kv_heads, dim)[:length].swapaxes(0, 1) for x in taken]
-
-    def with_torch() -> Array:
-        import torch
-        from torch.nn.functional import scaled_dot_product_attention
-
-        result = torch.empty_like(q)
-        for sequence in range(len(lens)):
-            k, v = (x[None] for x in keys_and_values(sequence, caches, tables[0]))
-            # The heads that share keys as queries of one head: torch is much slower with `enable_gqa`.
-            shared = q[sequence].reshape(1, kv_heads, heads // kv_heads, dim)
-            result[sequence] = scaled_dot_product_attention(shared, k, v).reshape(heads, dim)
-        return result
-
-    def exactly() -> Float64:
-        wide_q, wide_caches = to_float64(q), [to_float64(cache) for cache in caches]
-        result = np.empty_like(wide_q)
-        for sequence in range(len(lens)):
-            k, v = (np.repeat(x, heads // kv_heads, 0) for x in keys_and_values(sequence, wide_caches, table))
-            result[sequence] = _attention(wide_q[sequence, :, None], k, v, causal=False)[:, 0]
-        return result
+    problem = _paged_problem(lens, heads, kv_heads, dim, dtype, page, seed, where.device)
+    given = problem.q, *problem.caches, *problem.on_device
 
     def launch() -> tuple[Launch, Array]:
-        o = empty(q.shape, q)
-        form = form_on(where.target, q, caches[0], caches[1], warp_level)
-        launches = paged_attention_launches(q, caches[0], caches[1], tables[0], tables[1], o, form=form)
-        return launches[0].on(where.target), o
+        o = empty(problem.q.shape, problem.q)
+        form = form_on(where.target, problem.q, *problem.caches, warp_level)
+        return paged_attention_launches(*given, o, form=form)[0].on(where.target), o
 
-    contenders: dict[str, Callable[[], Array]] = {
-        OURS: lambda: kernels.paged_attention(q, caches[0], caches[1], tables[0], tables[1], warp_level=warp_level)
-    }
+    contenders: dict[str, Callable[[], Array]] = {OURS: lambda: kernels.paged_attention(*given, warp_level=warp_level)}
     if has_torch():
-        contenders["torch"] = with_torch
+        contenders["torch"] = problem.with_torch
     return Job(
         name=f"paged attention by {'warps' if warp_level else 'workgroups'} {dtype}",
         problem=f"{len(lens)}x{heads}/{kv_heads}x{max(lens)}x{dim}",
         contenders=contenders,
-        compute=exactly,
+        compute=problem.exactly,
         make_launch=launch,
         tolerance=TOLERANCE[dtype],
-        work=2.0 * sum(lens) * kv_heads * dim * caches[0].itemsize,
+        work=2.0 * sum(lens) * kv_heads * dim * problem.caches[0].itemsize,
         unit="GB/s",
     )
 

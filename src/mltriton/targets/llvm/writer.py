@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
 
-from mltriton.records import record
-from mltriton.targets.llvm.instruction import Instruction, Lines, in_order
+from mltriton.targets.llvm.instruction import Instruction, Lines, Names, in_order
 from mltriton.targets.llvm.instructions import Instructions
 from mltriton.targets.llvm.types import I64, PTR, SHARED_PTR, VOID, Type, Value, constant
 
@@ -127,14 +125,12 @@ class Module:
         return "\n".join(parts)
 
 
-@record()
-class Loop:
-    """An open counted loop: `index`, the values `carried` into this iteration and, after it, the `results`."""
+class Carrying:
+    """An open loop, and the values `carried` into this iteration."""
 
-    index: Value
-    carried: list[Value]
-    results: list[Value] = field(default_factory=list[Value])
-    _next: list[Value] | None = None
+    def __init__(self, carried: Sequence[Value]) -> None:
+        self.carried = list(carried)
+        self._next: list[Value] | None = None
 
     def yield_(self, *values: Value) -> None:
         """Say what the next iteration is given, in the order of `carried`."""
@@ -146,6 +142,30 @@ class Loop:
         if values is None or [value.type for value in values] != [value.type for value in self.carried]:
             raise ValueError(f"a loop carries {[str(v.type) for v in self.carried]} but yields {values}")
         return values
+
+
+class Loop(Carrying):
+    """An open counted loop: its `index` and, behind it, the `results`."""
+
+    def __init__(self, index: Value, carried: Sequence[Value]) -> None:
+        super().__init__(carried)
+        self.index, self.results = index, list[Value]()
+
+
+class While(Carrying):
+    """An open `while` loop: what comes before `leave_unless` decides, what comes after it is the body.
+
+    Values computed before `leave_unless` (the carried ones among them) may be used after the loop.
+    """
+
+    def __init__(self, function: Function, carried: Sequence[Value], exit_label: str, body_label: str) -> None:
+        super().__init__(carried)
+        self.function, self.exit_label, self.body_label = function, exit_label, body_label
+
+    def leave_unless(self, condition: Value) -> None:
+        """Go on with the body only where the i1 `condition` holds."""
+        self.function.branch_if(condition, self.body_label, self.exit_label)
+        self.function.open_block(self.body_label)
 
 
 class Function(Instructions):
@@ -232,11 +252,8 @@ class Function(Instructions):
         """
         first, last, stride = _i64(start), _i64(stop), _i64(step)
         if _trip_count(first, last, stride) == 1:
-            loop = Loop(first, list(carried))
-            self._before_loops.append(None)
-            yield loop
-            self._before_loops.pop()
-            loop.results = loop.next_values()
+            with self._only_iteration(first, carried) as loop:
+                yield loop
             return
         below = "ult" if unsigned else "slt"
         header, body, exit_ = self.label(f"{name}.head"), self.label(f"{name}.body"), self.label(f"{name}.exit")
@@ -255,25 +272,33 @@ class Function(Instructions):
         if not at_least_once:
             self.branch_if(self.icmp(below, index, last), body, exit_)
             self.open_block(body)
-            yield loop
-            following = self.add(index, stride)
-            latch = self.current_block
-            self.branch(header)
-            loop.results = phis
+        yield loop
+        following, latch = self.add(index, stride), self.current_block
+        if at_least_once:
+            self.branch_if(self.icmp(below, following, last), header, exit_)
         else:
-            yield loop
-            following = self.add(index, stride)
-            again = self.icmp(below, following, last)
-            latch = self.current_block
-            self.branch_if(again, header, exit_)
-            loop.results = loop.next_values()
+            self.branch(header)
         self.pop_scope()
-        incoming = [(index, first, following), *zip(phis, carried, loop.next_values(), strict=True)]
-        with self._at(phis_at):
-            for phi, start_, next_ in incoming:
-                self.phi(phi, (start_, next_), (before, latch))
+        values = loop.next_values()
+        loop.results = values if at_least_once else phis
+        self._write_phis(phis_at, [index, *phis], [first, *carried], [following, *values], (before, latch))
         self._before_loops.pop()
         self.open_block(exit_)
+
+    @contextmanager
+    def _only_iteration(self, index: Value, carried: Sequence[Value]) -> Generator[Loop]:
+        loop = Loop(index, carried)
+        self._before_loops.append(None)
+        yield loop
+        self._before_loops.pop()
+        loop.results = loop.next_values()
+
+    def _write_phis(
+        self, at: Lines, phis: Sequence[Value], first: Sequence[Value], following: Sequence[Value], blocks: Names
+    ) -> None:
+        with self._at(at):
+            for phi, *values in zip(phis, first, following, strict=True):
+                self.phi(phi, tuple(values), blocks)
 
     @property
     def innermost_loop(self) -> object:
@@ -355,39 +380,8 @@ class Function(Instructions):
         latch = self.current_block
         self.branch(header)
         self.pop_scope()
-        with self._at(phis_at):
-            for phi, start, next_ in zip(phis, carried, body.next_values(), strict=True):
-                self.phi(phi, (start, next_), (before, latch))
+        self._write_phis(phis_at, phis, carried, body.next_values(), (before, latch))
         self.open_block(body.exit_label)
-
-
-@record()
-class While:
-    """An open `while` loop: what comes before `leave_unless` decides, what comes after it is the body.
-
-    Values computed before `leave_unless` (the carried ones among them) may be used after the loop.
-    """
-
-    function: Function
-    carried: list[Value]
-    exit_label: str
-    body_label: str
-    _next: list[Value] | None = None
-
-    def leave_unless(self, condition: Value) -> None:
-        """Go on with the body only where the i1 `condition` holds."""
-        self.function.branch_if(condition, self.body_label, self.exit_label)
-        self.function.open_block(self.body_label)
-
-    def yield_(self, *values: Value) -> None:
-        """Say what the next round is given, in the order of `carried`."""
-        self._next = list(values)
-
-    def next_values(self) -> list[Value]:
-        """What `yield_` was given."""
-        if self._next is None:
-            raise ValueError("a while loop was closed without yield_")
-        return self._next
 
 
 def _i64(value: Value | int) -> Value:
