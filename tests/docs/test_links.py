@@ -20,6 +20,9 @@ NARROW = [
 OTHERS = ("docs/libraries.md", "docs/migrate.md")  # they name files of other people's programs
 LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]*))?\)")
 NAMED = re.compile(r"`([\w./]+\.(?:py|mlir|md|ll|sh)|[\w./]+/)`")
+IN_DOCSTRING = re.compile(r"`([\w./]+\.(?:py|mlir|md|ll|sh))`")
+TOPS = [ROOT / folder for folder in ("src", "tests", "docs", "scripts", "examples", "benchmarks")]
+FILES = [path for top in TOPS for path in [top, *top.rglob("*")]]
 PASS = re.compile(r"`([a-z]+(?:-[a-z]+)+)`")
 NO_PASSES = {"spirv-val"}
 INLINE = re.compile(r"`[^`\n]*`")
@@ -47,11 +50,7 @@ def test_links_lead_somewhere(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in DOCUMENTS if name not in OTHERS])
 def test_files_that_are_named_are_there(name: str) -> None:
-    files = [
-        str(path.relative_to(ROOT)) + "/" * path.is_dir()
-        for folder in ("src", "tests", "docs", "scripts", "examples", "benchmarks")
-        for path in [ROOT / folder, *(ROOT / folder).rglob("*")]
-    ]
+    files = [str(path.relative_to(ROOT)) + "/" * path.is_dir() for path in FILES]
     known = {"/" + file for file in [*files, *DOCUMENTS]}
     missing = [
         named for named in NAMED.findall(prose(DOCUMENTS[name])) if not any(k.endswith("/" + named) for k in known)
@@ -63,6 +62,14 @@ def test_files_that_are_named_are_there(name: str) -> None:
 def test_lines_are_short(name: str) -> None:
     wide = [line for line in prose(DOCUMENTS[name]).splitlines() if len(line) > 120 and not line.startswith("|")]
     assert not wide
+
+
+def test_files_that_docstrings_name_are_there() -> None:
+    known = ["/" + str(path.relative_to(ROOT)) for path in FILES]
+    modules = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")}
+    named = [(at, file) for at, text in modules.items() for file in IN_DOCSTRING.findall(text.split('"""')[1])]
+    assert len(named) > 100
+    assert not [(at, file) for at, file in named if not any(path.endswith("/" + file) for path in known)]
 
 
 def test_what_the_architecture_names_is_where_it_says() -> None:

@@ -1,7 +1,7 @@
 """The function behind `kernel[grid]`: the path of every launch whose time users see.
 
 Level: runtime. Guarantees: a launch for which machine code is there makes no call that it does not need; the next ones
-like it over the same grid do without the interpreter (`runtime/native/ir/calls.ll`).
+like it over the same grid do without the interpreter (`runtime/native/sources/calls.py`).
 """
 
 from __future__ import annotations

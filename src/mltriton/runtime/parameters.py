@@ -1,6 +1,6 @@
 """The parameters of a kernel, and how a call's arguments reach them.
 
-Level: runtime. A call shape (so many positional arguments, these keywords) is worked out once: `CallShape.arrange` then
+Level: runtime. A call shape (so many positional arguments, these keywords) is worked out once: `CallShape.pick` then
 puts the arguments of every such call into the order of the parameters without looking at names again. Guarantees: wrong
 arguments are an `ArgumentError` with the signature.
 """

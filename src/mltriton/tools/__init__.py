@@ -1,1 +1,1 @@
-"""What the command line offers, as library functions: signature parsing, ahead-of-time compile, opt, verify, demo."""
+"""What the command line offers, as library functions: ahead-of-time compile, opt, verify, layout, migrate, demo."""

@@ -33,6 +33,17 @@ def compiled(kernel: Any, signature: str, target: str = "cuda:90", **options: An
     return made
 
 
+def test_what_disassembles_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = {"cuobjdump": Path("/bin/true")}
+    monkeypatch.setattr(ptxas, "find_tool", there.get)
+    with pytest.raises(TargetError, match="nvdisasm is not installed") as caught:
+        ptxas.disassemble(b"cubin")
+    assert "pip install 'mltriton[cuda]'" in str(caught.value.hint)
+    there |= {"nvdisasm": Path("/bin/true"), "cuobjdump": Path("/bin/false")}
+    with pytest.raises(BackendError, match="cuobjdump rejects the cubin"):
+        ptxas.disassemble(b"cubin")
+
+
 def test_a_large_program_is_compiled_without_what_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, ...]] = []
 

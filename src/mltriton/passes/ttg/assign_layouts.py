@@ -5,7 +5,7 @@ and results agree as each operation wants (dot operands have `#ttg.dot_op`, a re
 everything else one encoding); only `ttg.convert_layout` changes one, and it appears only where two roots really
 disagree. Source: ML-Triton paper, section 2.1 (root operation, propagation), section 2.5 and Table 5 (attention).
 
-`_layout_plan.py` decides, this file rewrites: an operation whose values are cheap to compute again (ranges, splats,
+`layout_plan.py` decides, this file rewrites: an operation whose values are cheap to compute again (ranges, splats,
 index arithmetic) is emitted once for each encoding that is asked of it.
 """
 

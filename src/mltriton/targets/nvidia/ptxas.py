@@ -148,6 +148,7 @@ def _assembled(ptx: str, device: Device) -> Cubin:
 
 def disassemble(cubin: bytes) -> str:
     """The instructions of a cubin as text."""
+    tool("nvdisasm")  # cuobjdump runs it, and does not say where it comes from
     with TemporaryDirectory() as name:
         source = Path(name, "kernel.cubin")
         source.write_bytes(cubin)
@@ -183,7 +184,11 @@ def _run(name: str, ptx: str, *arguments: str) -> str:
         raise BackendError(f"{name} took longer than {limit:.3g} seconds", hint=hint).saved_to(_saved(ptx)) from None
     said = (done.stdout + done.stderr).decode(errors="replace").strip()
     if done.returncode:
-        what = "rejects the generated PTX" if done.returncode > 0 else f"crashed (signal {-done.returncode})"
+        what = (
+            f"rejects {'the generated PTX' if ptx else 'the cubin'}"
+            if done.returncode > 0
+            else f"crashed (signal {-done.returncode})"
+        )
         raise BackendError(f"{name} {what}", found=said[-2000:]).saved_to(_saved(ptx))
     return said
 
