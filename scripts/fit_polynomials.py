@@ -58,7 +58,7 @@ def log1p(x: Decimal) -> Decimal:
     return (1 + x).ln()
 
 
-ZERO, HALF, ONE = Decimal(0), Decimal("0.5"), Decimal(1)
+ZERO, EIGHTH, HALF, ONE = Decimal(0), Decimal("0.125"), Decimal("0.5"), Decimal(1)
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,8 @@ def _root(function: Function) -> Function:
 FITS = (
     Fit("EXP", lambda r: (r.exp() - 1 - r) / (r * r), -LN2 / 2, LN2 / 2 + BEYOND, 4, 10, "exp(r) = 1 + r + r^2 P(r)"),
     Fit("EXP2", lambda r: (Decimal(2) ** r - 1) / r, -HALF, HALF + BEYOND, 5, 11, "2^r = 1 + r P(r)"),
+    # Near 0 r P(r) adds little, so that P may err more there.
+    Fit("EXP2_SHORT", lambda r: (Decimal(2) ** r - 1) / r, EIGHTH, ONE, 3, None, "2^r = 1 + r P(r), 0 <= r <= 1"),
     Fit("LOG", lambda f: (log1p(f) - f + f * f / 2) / f**3, F_LOW, F_HIGH, 8, None, "log(1+f) = f - f^2/2 + f^3 P(f)"),
     Fit(
         "LOG_S",

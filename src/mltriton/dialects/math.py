@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mltriton.dialects.arith import Elementwise, FloatUnary, IntegerUnary
 from mltriton.ir.checks import on_floats, one_type
-from mltriton.ir.definition import boolean, operand
+from mltriton.ir.definition import boolean, integer, operand
 
 
 class Transcendental(FloatUnary):
@@ -21,9 +21,12 @@ class Exp(Transcendental, name="math.exp"):
 
 
 class Exp2(Transcendental, name="math.exp2"):
-    """2 to the power of x. With `flushes` powers less than the least normal number may be 0."""
+    """2 to the power of x. With `flushes` powers less than the least normal number may be 0. With `bits` nobody needs
+    more of it than so many: it may err by a 64th of the last of them.
+    """
 
     flushes = boolean()
+    bits = integer(0)
 
 
 class Log(Transcendental, name="math.log"):

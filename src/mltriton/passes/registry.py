@@ -19,6 +19,7 @@ PASSES: dict[str, str] = {
     "licm": "mltriton.passes.any.licm:LoopInvariants",
     "flush-powers": "mltriton.passes.tt.flush_powers:FlushPowers",
     "scale-powers": "mltriton.passes.tt.scale_powers:ScalePowers",
+    "shorten-powers": "mltriton.passes.tt.shorten_powers:ShortenPowers",
     "fuse-exponents": "mltriton.passes.tt.fuse_exponents:FuseExponents",
     "fuse-multiply-add": "mltriton.passes.any.fuse_multiply_add:FuseMultiplyAdd",
     "pair-products": "mltriton.passes.any.pair_products:PairProducts",
@@ -90,6 +91,7 @@ CONCERNS: dict[str, frozenset[str]] = {
     "convert-dot-operands": frozenset({"tt.dot", "tt.reduce"}),  # sums of products become products
     "flush-powers": frozenset({"math.exp", "math.exp2"}),
     "scale-powers": frozenset({"math.exp"}),
+    "shorten-powers": frozenset({"math.exp2"}),
     "fuse-exponents": frozenset({"math.exp2"}),
     "fuse-multiply-add": frozenset({"arith.mulf"}),
     "pair-products": frozenset({"tt.mulhiui"}),

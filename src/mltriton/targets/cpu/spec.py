@@ -11,7 +11,8 @@ from mltriton.targets.cpu.features import FEATURES, CpuFeatures, host
 
 PIPELINE = (
     "inline,rewrite-descriptor-reduces,canonicalize,cse,combine,reorder-broadcast,"
-    "normalize-block-pointers,split-uniform-increments,canonicalize,cse,licm,dce,flush-powers,fuse-exponents,check-warp-level",
+    "normalize-block-pointers,split-uniform-increments,canonicalize,cse,licm,dce,"
+    "flush-powers,fuse-exponents,shorten-powers,check-warp-level",
     "assign-layouts,cse,verify-encodings",
     "distribute-to-warps,lower-cross-warp,merge-k-steps,convert-dot-operands,serialize-warps,"
     "canonicalize,cse,licm,dce,verify-encodings",

@@ -3,7 +3,7 @@
 Level: `llvm`. `FUNCTIONS` maps a name to an emitter `(function, features, x) -> value` for vectors of any lane count
 and scalars. LLVM's own intrinsics for these are split into one library call a lane on vectors, ten times slower.
 
-Guarantees: exp, exp2, log, log2 within 1.5 ulp, sin, cos, tanh, erf within 2.5 ulp in f32, all within about 1e-15
+Guarantees: exp, exp2, log, log2 within 1.5 ulp ("short exp2" within 2^-17 of itself), sin, cos, tanh, erf within 2.5 ulp in f32, all within about 1e-15
 relative in f64; exact on infinities, zeros, NaN and denormals (of input and result). Nothing here needs fused
 multiply-add: constants are split so that products in range reductions are exact without it. Coefficients:
 `polynomials.py`. Sources: Cody and Waite, Software Manual for the Elementary Functions; Tang 1989 (exp); FDLIBM (log).
@@ -99,13 +99,13 @@ class Vectors(NamedTuple):
         integer = self.function.sub(bits, constant(self.integer, _bits(self, self.format.to_integer)))
         return self.function.fsub(shifted, shift), integer
 
-    def fraction(self, x: Value) -> Value | None:
-        """x - the nearest integer; 0 of an infinity. None where no instruction gives it for this many lanes."""
+    def fraction(self, x: Value, rounding: int) -> Value | None:
+        """x - its integer; 0 of an infinity. None where no instruction gives it for this many lanes."""
         if self._scalef is None:
             return None
-        suffix, mask, rounding = self._scalef
-        extra = [constant(I32, rounding)] if rounding else []
-        every, whole = constant(vector(mask, 1), -1), constant(I32, _WHOLE_NEAREST)
+        suffix, mask, mode = self._scalef
+        extra = [constant(I32, mode)] if mode else []
+        every, whole = constant(vector(mask, 1), -1), constant(I32, rounding)
         return self.function.pure_call(f"llvm.x86.avx512.mask.reduce.{suffix}", x.type, x, whole, x, every, *extra)
 
     def at_most(self, x: Value, high: float) -> Value:
@@ -157,7 +157,8 @@ def _bits(vectors: Vectors, number: float) -> int:
     return ((exponent + fmt.bias) << fmt.mantissa) + int((mantissa - 1) * 2**fmt.mantissa)
 
 
-_WHOLE_NEAREST = 8  # VREDUCE: no bits of the fraction stay, nearest even, no exceptions
+# VREDUCE: no bits of the fraction stay, no exceptions; of the nearest integer (even), of the next one below.
+_WHOLE_NEAREST, _WHOLE_BELOW = 8, 9
 # Suffix of the intrinsic, type of its mask, rounding mode if it takes one.
 _SCALEF = {
     ("float", 8): ("ps.256", "i8", 0),
@@ -192,7 +193,7 @@ def _exp2(v: Vectors, x: Value, flushes: bool = False) -> Value:
     f = v.function
     low, high, normal = _EXPONENTS[v.type.bits]
     low = normal if flushes else low
-    fraction = v.fraction(x)
+    fraction = v.fraction(x, _WHOLE_NEAREST)
     if fraction is not None:
         r, integer, keep = fraction, constant(v.integer, 0), f.fcmp("uge", x, v.number(low))
         n = f.fsub(x, r)
@@ -205,6 +206,16 @@ def _exp2(v: Vectors, x: Value, flushes: bool = False) -> Value:
 
 def _flushed_exp2(v: Vectors, x: Value) -> Value:
     return _exp2(v, x, flushes=True)
+
+
+def _short_exp2(v: Vectors, x: Value) -> Value:
+    """`_flushed_exp2` within 2^-17, where that is shorter: the instruction that scales rounds exponents down itself."""
+    r = v.fraction(x, _WHOLE_BELOW) if v.type.bits == 32 else None
+    if r is None:
+        return _flushed_exp2(v, x)
+    keep = v.function.fcmp("uge", x, v.number(_EXPONENTS[32][2]))
+    power = v.function.fmuladd(r, v.polynomial("EXP2_SHORT", r), v.number(1.0))
+    return v.times_power_of_two(power, x, constant(v.integer, 0), keep)
 
 
 def _logarithm_parts(v: Vectors, x: Value) -> tuple[Value, Value, Value]:
@@ -346,6 +357,7 @@ _EMITTERS: dict[str, Emitter] = {
     "exp": _exp,
     "exp2": _exp2,
     "flushed exp2": _flushed_exp2,
+    "short exp2": _short_exp2,
     "log": _log,
     "log2": _log2,
     "sin": _sin,

@@ -15,7 +15,8 @@ from mltriton.targets.llvm.types import Value, constant
 from mltriton.targets.llvm.writer import Function
 
 VECTOR = 8  # lanes for which AVX-512 has instructions that scale by powers of two
-POWERS = ("exp", "exp2", "flushed exp2")
+POWERS = ("exp", "exp2", "flushed exp2", "short exp2")
+SHORT = 11  # bits up to which a power is short
 
 
 def transcendental(name: str) -> Rule:
@@ -44,11 +45,13 @@ def _first(f: Function, x: Value, lanes: int) -> Value:
     return f.shuffle(x, x, range(lanes)) if lanes > 1 else f.extract(x, 0)
 
 
-_KEPT, _FLUSHED = transcendental("exp2"), transcendental("flushed exp2")
+_KEPT, _FLUSHED, _SHORT = map(transcendental, ("exp2", "flushed exp2", "short exp2"))
 
 
 def _power_of_two(e: Emitter, op: math.Exp2) -> Any:
-    return (_FLUSHED if op.flushes else _KEPT)(e, op)
+    if not op.flushes:
+        return _KEPT(e, op)
+    return (_SHORT if 0 < op.bits <= SHORT else _FLUSHED)(e, op)
 
 
 def _rsqrt(f: Function, x: Value) -> Value:
