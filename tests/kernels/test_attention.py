@@ -36,10 +36,11 @@ def reference(q: Any, k: Any, v: Any, causal: bool, scale: float, window: int | 
 
 
 def check(
-    q: Any, k: Any, v: Any, causal: bool = False, sm_scale: float | None = None, target: str | None = None
-) -> None:
+    q: Any, k: Any, v: Any, causal: bool = False, sm_scale: float | None = None, target: str | None = None,
+    window: int | None = None,
+) -> None:  # fmt: skip
     """Attend; errors of scores and sums are measured by the largest |v| and the largest score."""
-    o = flash_attention(q, k, v, causal, sm_scale, target=target)
+    o = flash_attention(q, k, v, causal, sm_scale, target=target, window=window)
     assert type(o) is type(q)
     assert dtype_of(o) == dtype_of(q)
     scale = 1 / math.sqrt(q.shape[-1]) if sm_scale is None else sm_scale
@@ -48,7 +49,7 @@ def check(
     extra = ROUNDED[dtype_of(q)] * largest / 2.0**-20
     if ROUGH_POWERS and target is not None and target.startswith("xe"):
         extra += 1e-4 * largest / 2.0**-20
-    assert_accurate(o, reference(q, k, v, causal, scale), largest * scores + extra)
+    assert_accurate(o, reference(q, k, v, causal, scale, window), largest * scores + extra)
 
 
 def arrays(batch: int, heads: int, queries: int, dim: int, keys: int = 0, kv_heads: int = 0, dtype: str = "float32"):
@@ -193,26 +194,49 @@ def test_warps_take_turns_at_rows_of_a_block(dtype: str, causal: bool, window: i
     assert_accurate(o, reference(q, k, v, causal, 40**-0.5, window), largest * 2.0**13)
 
 
-def test_long_full_attention_of_narrow_elements_is_done_in_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there are enough programs for threads that are not equally fast; masked attention is as that of others."""
+@pytest.mark.parametrize("dim", [64, 80, 96, 128])
+@pytest.mark.parametrize(
+    ("queries", "keys", "causal", "window"),
+    [(77, 1100, False, None), (300, 301, False, None), (301, 301, True, None), (530, 600, True, 40)],
+)
+def test_rows_of_odd_sizes(dim: int, queries: int, keys: int, causal: bool, window: int | None) -> None:
+    q, k, v = arrays(1, 2, queries, dim, keys=keys, kv_heads=1, dtype="bfloat16")
+    check(q, k, v, causal, window=window)
+
+
+def test_full_attention_of_narrow_elements_is_done_in_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are enough programs for threads that are not equally fast, and more queries than a few."""
     for threads, sequences, blocks in (
-        (1, 1, Blocks(512, 512, rows=128)),
-        (16, 2, Blocks(128, 512)),
-        (16, 64, Blocks(512, 512, rows=128)),
+        (1, 1, Blocks(512, 1024, rows=16)),
+        (16, 2, Blocks(128, 1024, rows=16)),
+        (16, 1, Blocks(128, 1024, rows=16)),
+        (32, 1, Blocks(64, 1024, rows=16)),
+        (16, 64, Blocks(512, 1024, rows=16)),
     ):
         monkeypatch.setattr(attention_blocks, "num_threads", lambda threads=threads: threads)
         assert choose_narrow_blocks(4096, 4096, sequences, False, 128) == blocks
+        assert choose_narrow_blocks(4096, 4096, sequences, False, 256) == blocks._replace(keys=512)
         assert choose_narrow_blocks(4096, 100, sequences, False, 128).keys == 128
-        for problem in ((4096, 4096, sequences, True), (40, 4096, sequences, False)):
-            assert choose_narrow_blocks(*problem, 64) == choose_blocks(*problem)
-
-
-def test_long_causal_attention_of_wide_heads_is_done_in_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a program has more queries than are done with at a time."""
     monkeypatch.setattr(attention_blocks, "num_threads", lambda: 1)
-    assert choose_narrow_blocks(4096, 4096, 1, True, 128) == Blocks(256, 256, rows=128)
-    assert choose_narrow_blocks(4096, 100, 1, True, 96) == Blocks(256, 128, rows=128)
-    assert choose_narrow_blocks(1024, 1024, 1, True, 128) == choose_blocks(1024, 1024, 1, True)
+    assert choose_narrow_blocks(40, 4096, 4, False, 64) == Blocks(64, 1024, rows=16)
+    assert choose_narrow_blocks(20, 4096, 4, False, 64) == choose_blocks(20, 4096, 4, False)
+
+
+def test_causal_attention_of_narrow_elements_is_done_in_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for short sequences of narrow heads, and small windows in these."""
+    monkeypatch.setattr(attention_blocks, "num_threads", lambda: 1)
+    for length, dim, window, blocks in (
+        (4096, 128, None, Blocks(512, 512, rows=16)),
+        (2048, 64, None, Blocks(256, 256, rows=16)),
+        (1024, 96, None, Blocks(256, 256, rows=16)),
+        (4096, 128, 4000, Blocks(256, 256, rows=16)),
+        (1024, 64, None, choose_blocks(1024, 1024, 1, True)),
+        (4096, 64, 512, choose_blocks(4096, 4096, 1, True)),
+    ):
+        assert choose_narrow_blocks(length, length, 1, True, dim, window) == blocks
+    assert choose_narrow_blocks(4096, 100, 1, True, 96) == Blocks(512, 128, rows=16)
+    monkeypatch.setattr(attention_blocks, "num_threads", lambda: 16)
+    assert choose_narrow_blocks(4096, 4096, 2, True, 128) == Blocks(256, 512, rows=16)
 
 
 @pytest.mark.parametrize(

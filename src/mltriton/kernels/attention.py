@@ -250,7 +250,8 @@ def launch_on(
     blocks = blocks_on(target, q)
     if blocks is None:
         problem = q.shape[2], k.shape[2], q.shape[0] * q.shape[1], causal
-        blocks = choose_blocks(*problem) if item_size(q) > 2 else choose_narrow_blocks(*problem, q.shape[3])
+        is_wide = item_size(q) > 2
+        blocks = choose_blocks(*problem) if is_wide else choose_narrow_blocks(*problem, q.shape[3], window)
     launch = attention_launch(q, k, v, o, causal, sm_scale, blocks, lse, window)
     if blocks.rows:
         from mltriton.kernels.attention_rows import rows_launch  # Only such blocks need it.

@@ -3,10 +3,11 @@
 Level: `llvm`. `FUNCTIONS` maps a name to an emitter `(function, features, x) -> value` for vectors of any lane count
 and scalars. LLVM's own intrinsics for these are split into one library call a lane on vectors, ten times slower.
 
-Guarantees: exp, exp2, log, log2 within 1.5 ulp ("short exp2" within 2^-17 of itself), sin, cos, tanh, erf within 2.5 ulp in f32, all within about 1e-15
-relative in f64; exact on infinities, zeros, NaN and denormals (of input and result). Nothing here needs fused
-multiply-add: constants are split so that products in range reductions are exact without it. Coefficients:
-`polynomials.py`. Sources: Cody and Waite, Software Manual for the Elementary Functions; Tang 1989 (exp); FDLIBM (log).
+Guarantees: exp, exp2, log, log2 within 1.5 ulp, sin, cos, tanh, erf within 2.5 ulp in f32, "short exp2" within 2^-17
+of itself, all within about 1e-15 relative in f64; exact on infinities, zeros, NaN and denormals (of input and result).
+Nothing here needs fused multiply-add: constants are split so that products in range reductions are exact without it.
+Coefficients: `polynomials.py`. Sources: Cody and Waite, Software Manual for the Elementary Functions; Tang 1989 (exp);
+FDLIBM (log).
 """
 
 from __future__ import annotations
