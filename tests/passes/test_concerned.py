@@ -64,7 +64,7 @@ def test_the_program_is_the_same_without_them(name, target, monkeypatch):
 
 
 LOOPS = ["allocate-addresses", "convert-dot-operands", "delay-lane-sums", "demote-sums", "hoist-block-offsets"]
-LOOPS += ["keep-loads", "licm", "load-ahead", "merge-reductions", "split-uniform-increments"]
+LOOPS += ["keep-loads", "licm", "load-ahead", "merge-reductions", "prefetch-next-rows", "split-uniform-increments"]
 
 
 @pytest.mark.parametrize(("name", "kept"), [("elementwise", []), ("loop", LOOPS)])

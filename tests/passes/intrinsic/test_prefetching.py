@@ -1,10 +1,13 @@
-"""What the last loop of a row stores is prefetched by the loop before it, where that pays and is possible."""
+"""What the last loop of a row stores is prefetched by the loop before it, where that pays and is possible; that loop
+itself asks for the next row.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import pytest
 
 import mltriton as triton
 import mltriton.language as tl
@@ -41,6 +44,22 @@ def chosen(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i, i < n, other=0.0)
     tl.store(y_ptr + i, x, mask=x * 2 > tl.max(x, 0))
+
+
+@triton.jit
+def centred_rows(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    at = tl.program_id(0) * n + i
+    x = tl.load(x_ptr + at, i < n, other=0.0).to(tl.float32)
+    tl.store(y_ptr + at, (x - tl.sum(x, 0)).to(y_ptr.dtype.element_ty), i < n)
+
+
+@triton.jit
+def centred_in_turn(x_ptr, y_ptr, n, rows, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    for row in range(tl.program_id(0), rows, tl.num_programs(0)):
+        x = tl.load(x_ptr + row * n + i, i < n, other=0.0)
+        tl.store(y_ptr + row * n + i, x - tl.sum(x, 0), i < n)
 
 
 def loops_of(kernel: LanguageFunction, **types: str) -> list[Operation]:
@@ -89,3 +108,33 @@ def test_a_mask_that_the_row_computes_is_none_of_the_address() -> None:
     x, y = np.arange(BLOCK, dtype=np.float32), np.zeros(BLOCK, np.float32)
     chosen[(1,)](x, y, BLOCK, BLOCK=BLOCK, target="cpu")
     np.testing.assert_array_equal(y, np.where(x * 2 > BLOCK - 1, x, 0))
+
+
+@pytest.mark.parametrize(("dtype", "lines"), [("fp32", 4), ("bf16", 2), ("fp64", 4)])
+def test_the_next_programs_row_is_asked_for_once_a_line(dtype: str, lines: int) -> None:
+    """Four chunks of 16 elements an iteration, of which two of bf16 are in one line of 64 bytes."""
+    total, _, result, rest = loops_of(centred_rows, x_ptr=f"*{dtype}:16", y_ptr=f"*{dtype}:16")
+    assert [op.write for op in prefetches(result)] == [False] * lines
+    assert all(op.write for op in prefetches(total))
+    assert not prefetches(rest)
+
+
+def test_a_row_that_all_programs_have_is_asked_for_once() -> None:
+    assert not any(prefetches(loop) for loop in loops_of(centred)[2:])
+
+
+def test_rows_in_turn() -> None:
+    (around,) = loops_of(centred_in_turn, rows="i32")
+    assert isinstance(around, scf.For)
+    loops = [op for op in around.body.block.ops if isinstance(op, scf.For)]
+    assert [op.write for op in prefetches(loops[2])] == [False] * 4
+
+
+@pytest.mark.parametrize("n", [1000, 1024])
+def test_rows_whose_next_one_is_asked_for_are_right(n: int) -> None:
+    x = np.random.default_rng(0).standard_normal((7, n), np.float32)
+    exact = x - x.sum(1, keepdims=True, dtype=np.float64)
+    for kernel, grid, arguments in ((centred_rows, (7,), (n,)), (centred_in_turn, (3,), (n, 7))):
+        y = np.full_like(x, np.nan)
+        kernel[grid](x, y, *arguments, BLOCK=BLOCK, target="cpu")
+        np.testing.assert_allclose(y, exact, atol=1e-3)

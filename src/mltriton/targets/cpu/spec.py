@@ -16,7 +16,7 @@ PIPELINE = (
     "assign-layouts,cse,verify-encodings",
     "distribute-to-warps,lower-cross-warp,merge-k-steps,convert-dot-operands,serialize-warps,"
     "canonicalize,cse,licm,dce,verify-encodings",
-    "form-nests,pack-operands,match-target-size,split-wrapped-accesses,dce,allocate-scratch",
+    "form-nests,pack-operands,match-target-size,split-wrapped-accesses,prefetch-next-rows,dce,allocate-scratch",
 )
 
 
