@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,12 @@ Rule = Callable[["Threads", Instruction], None]
 
 def kind_of(i: Instruction) -> str:
     """The last type that an opcode names."""
-    return next(part for part in reversed(i.opcode) if part in DTYPES)
+    return _kind_of(i.opcode)
+
+
+@cache
+def _kind_of(opcode: tuple[str, ...]) -> str:
+    return next(part for part in reversed(opcode) if part in DTYPES)
 
 
 def _wide(kind: str) -> str:

@@ -20,11 +20,14 @@ class Races:
     def __init__(self, shared: Array) -> None:
         self._shared, self._start = shared, shared.ctypes.data
         self.off = shared.size == 0
-        self.meet()
+        self._wrote, self._read = (np.zeros(shared.size, np.uint64) for _ in range(2))
+        self._last = np.zeros(shared.size, np.uint8)
 
     def meet(self) -> None:
         """All threads have come to a barrier."""
-        self._wrote, self._read = (np.zeros(0 if self.off else self._shared.size, np.uint64) for _ in range(2))
+        if not self.off:
+            self._wrote.fill(0)
+            self._read.fill(0)
 
     def read(self, addresses: Array, size: int, warps: Array) -> None:
         """Warps read so many bytes at each of these addresses."""
@@ -45,9 +48,8 @@ class Races:
             new = np.ascontiguousarray(data).view(np.uint8).reshape(-1, size)[inside].reshape(-1)
             changed = np.where(self._shared[places] != new, ~bits, np.uint64(0))
             held = (held | self._wrote[places]) & changed
-            last = np.zeros(self._wrote.size, np.uint8)
-            last[places] = new
-            _require(last[places] == new, bits, "writes what another one writes")
+            self._last[places] = new
+            _require(self._last[places] == new, bits, "writes what another one writes")
         _require((held & ~bits) == 0, bits, "writes what another one accesses")
         np.bitwise_or.at(self._wrote, places, bits)
 

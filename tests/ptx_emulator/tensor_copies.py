@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import product
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -206,14 +206,19 @@ def _box(t: Threads, operand: Any, thread: int, *, written: bool = False) -> tup
     if first[0] * found.element_bytes % 16:
         raise EmulationError(f"a tensor copy begins at column {first[0]}, no multiple of 16 bytes")
     steps = (found.element_bytes, *found.strides)
-    places = list(product(*(range(size) for size in found.box[::-1])))
-    at = np.array(places, np.int64).reshape(-1, len(first))[:, ::-1] + np.array(first)
+    at = _places(tuple(found.box)) + np.array(first)
     sizes = np.array(found.sizes)
     if written:
         whole = WRITTEN // found.element_bytes
         sizes[0] += -sizes[0] % whole
     inside = ((at >= 0) & (at < sizes)).all(1)
     return found, at @ np.array(steps, np.int64) + found.base, inside
+
+
+@cache
+def _places(box: tuple[int, ...]) -> Array:
+    """The coordinates of a box's elements, the first dimension's the fastest."""
+    return np.indices(box[::-1]).reshape(len(box), -1)[::-1].T.astype(np.int64)
 
 
 def _shared(found: Evaluated, start: int) -> Array:
@@ -237,9 +242,6 @@ def _in(t: Threads, i: Instruction, thread: int) -> None:
     at = t.engine.barrier(_one(t, t.address(arrives)))
     warp_groups.check_write(t, there)
     t.memory.read(there, found.element_bytes)
-    from .warp_groups import check_write  # It needs the modules that need this one.
-
-    check_write(t, there.reshape(-1).astype(np.uint64))
     at.coming.append(lambda: t.memory.write(there, data))
     at.bytes -= data.size
     t.asleep[:] = False

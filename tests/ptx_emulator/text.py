@@ -29,7 +29,10 @@ class Instruction(NamedTuple):
     text: str
 
 
-@dataclass
+WIDTHS = {"pred": 0, "b16": 2, "b32": 4, "b64": 8, "f32": 4, "f64": 8, "s16": 2, "s32": 4, "s64": 8, "u16": 2}  # bytes
+
+
+@dataclass(eq=False)
 class Function:
     """Instructions; the numbers of those behind labels; registers' widths by prefix; parameters' names; local bytes."""
 
@@ -39,6 +42,18 @@ class Function:
     labels: dict[str, int] = field(default_factory=dict)
     registers: dict[str, str] = field(default_factory=dict)
     local: dict[str, int] = field(default_factory=dict)
+    _widths: dict[str, int] = field(default_factory=dict)
+
+    def width(self, register: str) -> int:
+        """The bytes of a register; 0 of a predicate."""
+        if register not in self._widths:
+            prefix = next(p for p in self.registers if _is_of(register, p))
+            self._widths[register] = WIDTHS[self.registers[prefix]]
+        return self._widths[register]
+
+
+def _is_of(name: str, prefix: str) -> bool:
+    return name == prefix or (name.startswith(prefix) and name[len(prefix) :].isdigit())
 
 
 @dataclass

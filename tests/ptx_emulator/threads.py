@@ -5,8 +5,9 @@ Of the threads that can go on those that are furthest behind do; where a warp me
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,19 @@ from .values import DTYPES, UNSIGNED, resized
 
 WARP = 32
 _NEVER_WRITTEN = 0xA5A5A5A5A5A5A5A5
-_WIDTHS = {"pred": 0, "b16": 2, "b32": 4, "b64": 8, "f32": 4, "f64": 8, "s16": 2, "s32": 4, "s64": 8, "u16": 2}
+Rule = Callable[["Threads", Instruction], None]
+
+
+class Step(NamedTuple):
+    """An instruction, how it runs, its registers, of how many threads all must be there (0: of none), and whether the
+    threads at hand just go on to the next one.
+    """
+
+    instruction: Instruction
+    rule: Rule | None
+    names: tuple[str, ...]
+    meets: int
+    is_plain: bool
 
 
 class Threads:
@@ -51,6 +64,8 @@ class Threads:
         self.engine = engine or Engine({})
         self.races = races or Races(np.zeros(0, np.uint8))
         self.mask: Array | None = None  # the threads at hand; None for all
+        self._all = np.ones(self.count, bool)
+        self._numbers: dict[tuple[int, int, str], Array] = {}
         self.pc = np.zeros(self.count, np.int64)
         self.waiting = np.zeros(self.count, bool)  # at a barrier
         self.gates = np.zeros(self.count, np.int64)  # the number of the barrier, where only some threads meet
@@ -75,7 +90,8 @@ class Threads:
         """Run a function to its end."""
         self.current = function
         self._prepare(function)
-        end = len(function.instructions)
+        steps = _steps(function)
+        end = len(steps)
         with np.errstate(all="ignore"):
             while True:
                 pcs = self.pc[~(self.waiting | self.parked | self.asleep)]
@@ -93,12 +109,23 @@ class Threads:
                     continue
                 at = int(pcs.min())
                 here = (self.pc == at) & ~(self.waiting | self.asleep)
-                if _meets(instruction := function.instructions[at]):
-                    here = self._complete(here, end, warp_groups.GROUP if instruction.opcode[0] == "wgmma" else WARP)
-                self.mask = None if here.all() else here
-                self.pc[here] = at + 1
-                if here.any():
-                    self._step(function.instructions[at])
+                if steps[at].meets:
+                    here = self._complete(here, end, steps[at].meets)
+                if not here.any():
+                    continue
+                mask = None if here.all() else here
+                if steps[at].is_plain:
+                    further = pcs[pcs > at]
+                    others = int(further.min()) if further.size else end
+                    while at < others and steps[at].is_plain:
+                        self.mask = mask
+                        self._step(steps[at])
+                        at += 1
+                    self.pc[here] = at
+                else:
+                    self.mask = mask
+                    self.pc[here] = at + 1
+                    self._step(steps[at])
 
     def _complete(self, here: Array, end: int, size: int) -> Array:
         """The threads of warps, or groups, of which all that are left are here; those of others are parked."""
@@ -116,31 +143,31 @@ class Threads:
             start = self.memory.add(memory)
             self.registers[name] = np.uint64(start) + np.arange(self.count, dtype=np.uint64) * np.uint64(size)
 
-    def _step(self, instruction: Instruction) -> None:
-        kept = self.mask
+    def _step(self, step: Step) -> None:
+        instruction = step.instruction
         if instruction.guard:
+            kept = self.mask
             guard = self.registers[instruction.guard] ^ instruction.negated
             allowed = guard if kept is None else guard & kept
-            self.mask = None if allowed.all() else allowed
             if not allowed.any():
                 return
-        name = instruction.opcode[0]
-        rule = CONTROL.get(name) or warps.RULES.get(name) or operations.RULES.get(name) or warp_groups.RULES.get(name)
-        if rule is None:
+            self.mask = None if allowed.all() else allowed
+        if step.rule is None:
             raise EmulationError(f"the emulator does not know {instruction.text}")
         try:
-            kept = warp_groups.check(self, instruction) if self.products and name != "wgmma" else None
-            before = self.registers.get(kept) if kept else None
-            rule(self, instruction)
-            if kept and not np.array_equal(before, self.registers[kept]):
-                raise EmulationError(f"{kept} is set while a product reads it")
+            is_checked = self.products and instruction.opcode[0] != "wgmma"
+            held = warp_groups.check(self, instruction, step.names) if is_checked else None
+            before = self.registers.get(held) if held else None
+            step.rule(self, instruction)
+            if held and not np.array_equal(before, self.registers[held]):
+                raise EmulationError(f"{held} is set while a product reads it")
         except EmulationError as error:
             raise EmulationError(f"{error}\n  {instruction.text}") from None
 
     @property
     def active(self) -> Array:
         """The threads at hand."""
-        return np.ones(self.count, bool) if self.mask is None else self.mask
+        return self._all if self.mask is None else self.mask
 
     # Operands
 
@@ -148,7 +175,11 @@ class Threads:
         """The value of an operand in all threads."""
         dtype = DTYPES[kind]
         if operand.kind == "number":
-            return np.broadcast_to(self._constant(operand, dtype), (self.count,))
+            known = self._numbers.get((operand.number, operand.width, kind))
+            if known is None:
+                known = np.broadcast_to(self._constant(operand, dtype), (self.count,))
+                self._numbers[operand.number, operand.width, kind] = known
+            return known
         if operand.kind == "name":
             if operand.name in self.symbols:
                 return np.full(self.count, self.symbols[operand.name], np.uint64)
@@ -208,7 +239,7 @@ class Threads:
             return
         if operand.name == "_":
             return
-        size = _WIDTHS[next(t for p, t in self.current.registers.items() if _is_of(operand.name, p))]
+        size = self.current.width(operand.name)
         value = np.ascontiguousarray(value)
         if size == 0:
             made = value.astype(bool)
@@ -226,13 +257,19 @@ class Threads:
         return start + np.uint64(operand.number & (1 << 64) - 1)
 
 
-def _meets(i: Instruction) -> bool:
-    """Whether the lanes of a warp execute an instruction together."""
-    return i.opcode[0] in warps.RULES or i.opcode[0] in warp_groups.RULES or i.opcode[:3] == ("bar", "warp", "sync")
+@lru_cache(64)
+def _steps(function: Function) -> list[Step]:
+    """The instructions of a function, each with what is known of it before it runs."""
+    return [_step_of(instruction) for instruction in function.instructions]
 
 
-def _is_of(name: str, prefix: str) -> bool:
-    return name == prefix or (name.startswith(prefix) and name[len(prefix) :].isdigit())
+def _step_of(i: Instruction) -> Step:
+    name = i.opcode[0]
+    rule = CONTROL.get(name) or warps.RULES.get(name) or operations.RULES.get(name) or warp_groups.RULES.get(name)
+    size = warp_groups.GROUP if name == "wgmma" else WARP
+    meets = size if name in warps.RULES or name in warp_groups.RULES or i.opcode[:3] == ("bar", "warp", "sync") else 0
+    wakes = name == "mbarrier" or (name == "cp" and "bulk" in i.opcode)
+    return Step(i, rule, tuple(warp_groups.names_in(i.operands)), meets, not (meets or wakes or name in CONTROL))
 
 
 # Control flow

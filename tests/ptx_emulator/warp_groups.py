@@ -6,7 +6,8 @@ memory that is written while a product reads it, and sums that were set without 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,13 +43,12 @@ class Products:
         self.reads = [(group, units) for group, units in self.reads if group >= done]
 
 
-def check(t: Threads, i: Instruction) -> str | None:
+def check(t: Threads, i: Instruction, names: Sequence[str]) -> str | None:
     """Nobody takes or sets a sum of a product under way; a copy of sums is one. The register that a product reads and
-    that may be set to what it is.
+    that may be set to what it is. `names` are all registers of the instruction.
     """
-    if not any(products.sums or products.kept for products in t.products.values()):
+    if not any(name in known for p in t.products.values() for known in (p.sums, p.kept) for name in names):
         return None
-    names = list(_names(i.operands))
     for group in _groups_at_hand(t):
         products = t.products.get(group)
         if products is None:
@@ -70,11 +70,12 @@ def check_write(t: Threads, addresses: Array) -> None:
                 raise EmulationError("shared memory is written while a product reads it")
 
 
-def _names(operands: Any) -> Iterator[str]:
+def names_in(operands: Any) -> Iterator[str]:
+    """The registers that operands name."""
     for operand in operands:
         if operand.kind == "register":
             yield operand.name
-        yield from _names(operand.parts)
+        yield from names_in(operand.parts)
 
 
 def _groups_at_hand(t: Threads) -> list[int]:
@@ -154,6 +155,20 @@ def _rows(found: Array, depth: int) -> Array:
     return big.reshape(ROWS, depth)
 
 
+@lru_cache(256)
+def _places(
+    address: int, leading: int, stride: int, width: int, size: int, shape: tuple[int, int], turned: bool
+) -> Array:
+    """Where a descriptor's elements lie."""
+    outer, inner = np.meshgrid(np.arange(shape[0]), np.arange(shape[1]), indexing="ij")
+    if turned:
+        outer, inner = inner, outer
+    each = width // size
+    along = inner // each * leading + inner % each * size if turned else inner * size
+    place = address + outer // 8 * stride + outer % 8 * width + along
+    return place ^ (place >> 7 & (width // 16 - 1)) << 4
+
+
 def _shared(
     t: Threads, products: Products, operand: Operand, threads: Array, name: str, shape: tuple[int, int], turned: bool
 ) -> Array:
@@ -168,13 +183,7 @@ def _shared(
     address, leading, stride = ((word >> shift & 0x3FFF) << 4 for shift in (0, 16, 32))
     bits, numbers = FACTORS[name]
     size = bits // 8
-    outer, inner = np.meshgrid(np.arange(shape[0]), np.arange(shape[1]), indexing="ij")
-    if turned:
-        outer, inner = inner, outer
-    each = width // size
-    along = inner // each * leading + inner % each * size if turned else inner * size
-    place = address + outer // 8 * stride + outer % 8 * width + along
-    place ^= (place >> 7 & (width // 16 - 1)) << 4
+    place = _places(address, leading, stride, width, size, shape, turned)
     base = next(iter(t.symbols[name] for name in t.module.shared))
     found = np.uint64(base) + ((place - base) & SPACE).astype(np.uint64)
     products.reads.append((products.closed, np.unique(found >> np.uint64(4))))
