@@ -17,7 +17,7 @@ from fuzz.programs import STYLES, program
 from fuzz.scratch import scratch_bytes, scratch_of_nan
 from ptx_emulator.launch import install
 
-COUNTS = {"control": 10, "shapes": 12, "rows": 4, "dots": 4, "memory": 12, "chains": 2}
+COUNTS = {"control": 10, "shapes": 12, "rows": 4, "dots": 4, "memory": 12, "chains": 2}  # half as many on other targets
 TARGETS = ["generic", "cpu", "xe:pvc/levels"]
 SHOWN, LARGE = (1029, 1098, 1198, 7103), (179, 215)
 SHOWN_ON_CPU = (153,)
@@ -41,7 +41,7 @@ def _complaints(style: str, target: str, seeds: Iterable[int], directory: Path) 
 def test_levels_agree_with_the_evaluator(target: str, style: str, tmp_path: Path) -> None:
     if style == "memory" and target != "cpu":
         pytest.skip("one thread runs these")
-    assert not _complaints(style, target, range(COUNTS[style]), tmp_path)
+    assert not _complaints(style, target, range(COUNTS[style] // (1 if target == "cpu" else 2)), tmp_path)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from accuracy import assert_accurate, dtype_of, random, wide
+from combinations import each_value
 from mltriton.errors import ArgumentError
 from mltriton.kernels import attention_blocks, flash_attention, flash_attention_with_lse
 from mltriton.kernels.attention import attention_launch
@@ -58,8 +59,7 @@ def arrays(batch: int, heads: int, queries: int, dim: int, keys: int = 0, kv_hea
     return [random(RNG, shape, dtype) for shape in ((batch, heads, queries, dim), kv, kv)]
 
 
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@each_value(("dtype", ["float32", "float16", "bfloat16"]), ("causal", [False, True]))
 def test_dtypes(dtype: str, causal: bool) -> None:
     check(*arrays(2, 3, 150, 64, dtype=dtype), causal)
 
@@ -69,16 +69,15 @@ def test_head_dimensions(dim: int) -> None:
     check(*arrays(1, 2, 70, dim), causal=dim % 3 == 1)
 
 
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize(
-    "queries, keys", [(1, 1), (1, 300), (7, 7), (37, 1), (128, 128), (129, 257), (257, 129), (200, 130), (512, 512)]
+@each_value(
+    ("queries, keys", [(1, 1), (1, 300), (7, 7), (37, 1), (128, 128), (129, 257), (257, 129), (200, 130), (512, 512)]),
+    ("causal", [False, True]),
 )
 def test_lengths(queries: int, keys: int, causal: bool) -> None:
     check(*arrays(1, 1, queries, 32, keys=keys), causal)
 
 
-@pytest.mark.parametrize("heads, kv_heads", [(6, 2), (8, 1), (4, 4)])
-@pytest.mark.parametrize("causal", [False, True])
+@each_value(("causal", [False, True]), ("heads, kv_heads", [(6, 2), (8, 1), (4, 4)]))
 def test_grouped_queries(heads: int, kv_heads: int, causal: bool) -> None:
     check(*arrays(2, heads, 50, 32, kv_heads=kv_heads), causal)
 
@@ -121,9 +120,9 @@ def test_causal_queries_do_not_see_later_keys() -> None:
     np.testing.assert_array_equal(flash_attention(q, k, v, causal=True)[:, :, :128], before[:, :, :128])
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-@pytest.mark.parametrize(
-    ("window", "queries", "keys"), [(1, 70, 70), (5, 333, 333), (64, 300, 310), (200, 520, 520), (99, 80, 90)]
+@each_value(
+    ("window, queries, keys", [(1, 70, 70), (5, 333, 333), (64, 300, 310), (200, 520, 520), (99, 80, 90)]),
+    ("dtype", ["float32", "float16"]),
 )
 def test_sliding_windows(window: int, queries: int, keys: int, dtype: str) -> None:
     q, k, v = arrays(1, 4, queries, 32, keys, 2, dtype)
@@ -180,8 +179,7 @@ def test_scores_are_summed_over_parts_of_the_dimension() -> None:
     assert_accurate(o, reference(q, k, v, True, 40**-0.5), 100.0)
 
 
-@pytest.mark.parametrize(("causal", "window"), [(False, None), (True, None), (True, 30)])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@each_value(("dtype", ["float32", "bfloat16"]), ("causal, window", [(False, None), (True, None), (True, 30)]))
 def test_warps_take_turns_at_rows_of_a_block(dtype: str, causal: bool, window: int | None) -> None:
     """Lengths that nothing divides, both masks, and the logarithms of the sums."""
     q, k, v = arrays(1, 4, 150, 40, keys=170, kv_heads=2, dtype=dtype)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from accuracy import ROUNDING, assert_accurate, dtype_of, random, wide
+from combinations import each_value
 from mltriton.errors import ArgumentError
 from mltriton.kernels import (
     attention_backward_sizes,
@@ -95,20 +96,24 @@ def arrays(batch: int, heads: int, queries: int, dim: int, keys: int = 0, kv_hea
     return [random(RNG, shape, dtype) for shape in (of_q, of_q, of_k, of_k)]
 
 
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@each_value(("dtype", ["float32", "float16", "bfloat16"]), ("causal", [False, True]))
 def test_dtypes(dtype: str, causal: bool) -> None:
     check(*arrays(2, 3, 150, 64, dtype=dtype), causal)
 
 
-@pytest.mark.parametrize("dim", [1, 16, 24, 40, 80, 128, 160, 256])
+@pytest.mark.parametrize(
+    "dim", [1, 16, 40, 128, 256, *(pytest.param(n, marks=pytest.mark.slow) for n in (24, 80, 160))]
+)
 def test_head_dimensions(dim: int) -> None:
     check(*arrays(1, 2, 70, dim), causal=dim % 3 == 1)
 
 
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize(
-    "queries, keys", [(1, 1), (1, 300), (17, 17), (37, 1), (128, 128), (129, 257), (257, 129), (200, 100), (512, 512)]
+@each_value(
+    (
+        "queries, keys",
+        [(1, 1), (1, 300), (17, 17), (37, 1), (128, 128), (129, 257), (257, 129), (200, 100), (512, 512)],
+    ),
+    ("causal", [False, True]),
 )
 def test_lengths(queries: int, keys: int, causal: bool) -> None:
     check(*arrays(1, 1, queries, 32, keys=keys), causal)
@@ -124,8 +129,7 @@ def test_more_keys_than_queries_that_see_them(dtype: str) -> None:
     check(do, q, k, v, causal=True)
 
 
-@pytest.mark.parametrize("heads, kv_heads", [(6, 2), (8, 1)])
-@pytest.mark.parametrize("causal", [False, True])
+@each_value(("causal", [False, True]), ("heads, kv_heads", [(6, 2), (8, 1)]))
 def test_grouped_queries(heads: int, kv_heads: int, causal: bool) -> None:
     check(*arrays(2, heads, 50, 32, kv_heads=kv_heads), causal)
 
@@ -160,8 +164,7 @@ def test_windows_with_keys_in_rows() -> None:
     assert_gradients(found, do, q, k, v, True, None, window)
 
 
-@pytest.mark.parametrize("splits", [1, 2, 3, 5])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@each_value(("dtype", ["float32", "bfloat16"]), ("splits", [1, 2, 3, 5]))
 def test_splits(dtype: str, splits: int) -> None:
     do, q, k, v = arrays(1, 2, 70, 24, keys=150, dtype=dtype)
     o, lse = flash_attention_with_lse(q, k, v, causal=True)
@@ -171,8 +174,7 @@ def test_splits(dtype: str, splits: int) -> None:
     assert_gradients(found, do, q, k, v, True, None)
 
 
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize(("dtype", "part"), [("float32", 16), ("float16", 0)])
+@each_value(("dtype, part", [("float32", 16), ("float16", 0)]), ("causal", [False, True]))
 def test_keys_in_rows(dtype: str, part: int, causal: bool) -> None:
     """The form in which warps share out keys, several heads on one, sizes that no block divides."""
     do, q, k, v = arrays(2, 4, 70, 24, kv_heads=2, keys=90, dtype=dtype)

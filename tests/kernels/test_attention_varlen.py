@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from combinations import each_value
 from mltriton.errors import ArgumentError
 from mltriton.kernels import flash_attention_varlen
 from mltriton.kernels.attention_varlen import varlen_launch
@@ -42,8 +43,7 @@ def check(lengths: list[int], dim: int, causal: bool, window: int | None = None,
             np.testing.assert_allclose(o[own], wanted, atol=2e-6 if target is None else 3e-3)
 
 
-@pytest.mark.parametrize("dim", [24, 64])
-@pytest.mark.parametrize(("causal", "window"), [(False, None), (True, None), (True, 33)])
+@each_value(("causal, window", [(False, None), (True, None), (True, 33)]), ("dim", [24, 64]))
 def test_lengths(dim: int, causal: bool, window: int | None) -> None:
     check([70, 1, 0, 300, 64], dim, causal, window)
 

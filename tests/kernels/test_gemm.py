@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accuracy import assert_accurate, dtype_of, random, wide
+from combinations import each_value
 from mltriton.errors import ArgumentError
 from mltriton.kernels import grouped_gemm, matmul, split_k_matmul, stream_k_matmul
 from mltriton.kernels.gemm import Form, choose_tile
@@ -31,8 +32,7 @@ def check(a: Any, b: Any, form: Form = "auto") -> Any:
     return c
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@each_value(("dtype", ["float32", "float64", "float16", "bfloat16"]), ("form", FORMS))
 def test_every_form_and_dtype(dtype: str, form: Form) -> None:
     check(random(RNG, (65, 150), dtype), random(RNG, (150, 47), dtype), form)
 
@@ -130,8 +130,7 @@ STRIDED = {
 }
 
 
-@pytest.mark.parametrize("form", ["pointer", "block_pointer", "auto"])
-@pytest.mark.parametrize("case", STRIDED)
+@each_value(("case", STRIDED), ("form", ["pointer", "block_pointer", "auto"]))
 def test_any_strides(case: str, form: Form) -> None:
     check(*STRIDED[case](), form)
 

@@ -12,6 +12,7 @@ import pytest
 import mltriton as triton
 import mltriton.language as tl
 from accuracy import FLOATS, ROUNDING, SUMS, assert_accurate, dtype_of, random, wide
+from combinations import each_pair, each_value
 from mltriton.errors import ArgumentError
 from mltriton.kernels import matmul
 from mltriton.kernels.epilogues import FUNCTIONS
@@ -59,16 +60,13 @@ def check(
     return c
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("activation", REFERENCES)
+@each_value(("activation", REFERENCES), ("dtype", FLOATS))
 def test_every_activation_and_dtype(activation: str | None, dtype: str) -> None:
     a, b = random(RNG, (45, 70), dtype), random(RNG, (70, 37), dtype)
     check(a, b / 16 if dtype != "bfloat16" else b * 0.0625, bias=random(RNG, (37,), dtype), activation=activation)
 
 
-@pytest.mark.parametrize("n", [37, 700])
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("prologue", FUNCTIONS)
+@each_pair(("prologue", FUNCTIONS), ("dtype", FLOATS), ("n", [37, 700]))
 def test_every_prologue_and_dtype(prologue: str, dtype: str, n: int) -> None:
     """Few columns: inside the product's kernel. Many: before it."""
     check(random(RNG, (45, 70), dtype), random(RNG, (70, n), dtype), prologue=prologue)
@@ -93,8 +91,7 @@ def test_a_function_of_ones_own() -> None:
     assert_accurate(c, np.clip(wide(a) @ wide(b), -1, 1), np.abs(a) @ np.abs(b))
 
 
-@pytest.mark.parametrize("kind", ["numpy", "torch"])
-@pytest.mark.parametrize("m, n, k", [(1, 1, 1), (1, 100, 33), (129, 257, 65), (64, 64, 64)])
+@each_value(("m, n, k", [(1, 1, 1), (1, 100, 33), (129, 257, 65), (64, 64, 64)]), ("kind", ["numpy", "torch"]))
 def test_everything_at_once(m: int, n: int, k: int, kind: str) -> None:
     a, b = random(RNG, (m, k), kind=kind), random(RNG, (k, n), kind=kind)
     bias, add = random(RNG, (n,), kind=kind), random(RNG, (m, n), kind=kind)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
+from combinations import each_value
 from mltriton.kernels import grouped_gemm, matmul
 from mltriton.kernels.epilogues import Epilogue
 from mltriton.kernels.gemm_few_groups import few_groups_launch
@@ -130,7 +131,10 @@ def test_parts_of_the_sum_are_added_up(m: int, n: int, k: int, monkeypatch: pyte
 
 @pytest.mark.parametrize(
     ("orders", "batches", "columns"),
-    [("rrr", 1, 64), ("rcr", 1, 64), ("crr", 1, 96), ("rrr", 3, 64), ("rcr", 2, 96), ("rcr", 1, 80), ("ccc", 2, 80)],
+    [
+        *(("rrr", 1, 64), ("crr", 1, 96), ("rcr", 2, 96), ("rcr", 1, 80), ("ccc", 2, 80)),
+        *(pytest.param(orders, batches, 64, marks=pytest.mark.slow) for orders, batches in (("rcr", 1), ("rrr", 3))),
+    ],
 )
 def test_programs_compute_several_blocks(
     orders: str, batches: int, columns: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -189,8 +193,7 @@ def test_programs_of_several_blocks_have_room_where_lanes_copy() -> None:
 GROUPS = [(72, 64, 64), (24, 72, 40), (1, 8, 16)]
 
 
-@pytest.mark.parametrize("sizes", [GROUPS, GROUPS * 2, [(33, 63, 65), (20, 72, 40), (3, 0, 5)]])
-@pytest.mark.parametrize("order", ["C", "F"])
+@each_value(("order", ["C", "F"]), ("sizes", [GROUPS, GROUPS * 2, [(33, 63, 65), (20, 72, 40), (3, 0, 5)]]))
 def test_groups_are_multiplied_together(
     sizes: list[tuple[int, int, int]], order: Literal["C", "F"], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

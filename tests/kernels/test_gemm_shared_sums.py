@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accuracy import FLOATS, assert_accurate, dtype_of, random, wide
+from combinations import each_pair
 from mltriton.errors import ArgumentError
 from mltriton.kernels import grouped_gemm, matmul, split_k_matmul, stream_k_matmul
 from mltriton.kernels.epilogues import Epilogue
@@ -39,9 +40,9 @@ def test_every_dtype(name: str, dtype: str) -> None:
     check(SHARED[name](a, b, 3), a, b)
 
 
-@pytest.mark.parametrize("parts", [1, 2, 7, 100])
-@pytest.mark.parametrize("name", SHARED)
-@pytest.mark.parametrize("m, n, k", [(1, 1, 1), (17, 33, 2049), (70, 5, 256), (130, 600, 300)])
+@each_pair(
+    ("m, n, k", [(1, 1, 1), (17, 33, 2049), (70, 5, 256), (130, 600, 300)]), ("name", SHARED), ("parts", [1, 2, 7, 100])
+)
 def test_sizes_and_parts(name: str, m: int, n: int, k: int, parts: int) -> None:
     a, b = random(RNG, (m, k)), random(RNG, (k, n))
     check(SHARED[name](a, b, parts), a, b)

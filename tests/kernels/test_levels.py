@@ -9,6 +9,7 @@ import pytest
 
 import mltriton as triton
 from accuracy import random
+from combinations import each_value
 from levels import check_levels
 from mltriton.errors import TargetError
 from mltriton.kernels.attention import attention_launch, flash_attention_with_lse
@@ -82,23 +83,25 @@ def test_its_own_example(kernel: str, target: str) -> None:
     check_levels(f"mltriton.kernels.{kernel}", target=target)
 
 
-@pytest.mark.parametrize("target", NARROWER)
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        "gemm:matmul_descriptor_kernel",
-        "fused_gemm:fused_matmul_kernel",
-        "stream_k:stream_k_kernel",
-        "gemm_grouped:grouped_gemm_kernel",
-        "attention:attention_kernel",
-        "attention_persistent:attention_persistent_kernel",
-        "attention_backward:attention_backward_kernel",
-        "attention_paged_kernels:paged_attention_kernel",
-        "attention_paged_kernels:paged_attention_warps_kernel",
-        "attention_paged_varlen_kernel:paged_attention_varlen_kernel",
-        "normalization:softmax_kernel",
-        "normalization:layer_norm_long_kernel",
-    ],
+@each_value(
+    (
+        "kernel",
+        [
+            "gemm:matmul_descriptor_kernel",
+            "fused_gemm:fused_matmul_kernel",
+            "stream_k:stream_k_kernel",
+            "gemm_grouped:grouped_gemm_kernel",
+            "attention:attention_kernel",
+            "attention_persistent:attention_persistent_kernel",
+            "attention_backward:attention_backward_kernel",
+            "attention_paged_kernels:paged_attention_kernel",
+            "attention_paged_kernels:paged_attention_warps_kernel",
+            "attention_paged_varlen_kernel:paged_attention_varlen_kernel",
+            "normalization:softmax_kernel",
+            "normalization:layer_norm_long_kernel",
+        ],
+    ),
+    ("target", NARROWER),
 )
 def test_other_instruction_sets(kernel: str, target: str) -> None:
     check_levels(f"mltriton.kernels.{kernel}", target=target)
@@ -195,8 +198,7 @@ LAUNCHES: dict[str, Callable[[], Launch]] = {
 }
 
 
-@pytest.mark.parametrize("target", ["generic", "cpu"])
-@pytest.mark.parametrize("case", LAUNCHES)
+@each_value(("case", LAUNCHES), ("target", ["generic", "cpu"]))
 def test_dtypes_and_shapes(case: str, target: str) -> None:
     if (case, target) == ("gemm, f64", "generic"):
         pytest.skip("the target has no dot of f64")

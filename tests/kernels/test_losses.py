@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from accuracy import FLOATS, assert_accurate, dtype_of, random, wide
+from combinations import each_value
 from mltriton.errors import ArgumentError
 from mltriton.kernels import cross_entropy, cross_entropy_backward, cross_entropy_with_gradient
 from ptx_emulator.launch import install
@@ -48,16 +49,14 @@ def labels_of(shape: tuple[int, ...], kind: str = "numpy", dtype: str = "int64")
     return labels if kind == "numpy" else pytest.importorskip("torch").from_numpy(labels)
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("columns", [77, 9001])
+@each_value(("columns", [77, 9001]), ("dtype", FLOATS))
 def test_dtypes(dtype: str, columns: int) -> None:
     kind = "torch" if dtype == "bfloat16" else "numpy"
     labels = labels_of((4, columns), kind, "int32")
     check(random(RNG, (4, columns), dtype), labels, random(RNG, (4,), "float32", kind))
 
 
-@pytest.mark.parametrize("shape", [(2, 1), (2, 35, 513), (3, 4097), (1, 2, 3, 7)])
-@pytest.mark.parametrize("kind", ["numpy", "torch"])
+@each_value(("kind", ["numpy", "torch"]), ("shape", [(2, 1), (2, 35, 513), (3, 4097), (1, 2, 3, 7)]))
 def test_shapes(shape: tuple[int, ...], kind: str) -> None:
     check(random(RNG, shape, kind=kind), labels_of(shape, kind), random(RNG, shape[:-1], kind=kind))
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from accuracy import FLOATS, assert_accurate, dtype_of, random, wide
+from combinations import each_value
 from mltriton.errors import ArgumentError
 from mltriton.kernels import layer_norm_backward, rms_norm, rms_norm_backward, softmax_backward
 from mltriton.kernels.normalization import LONGEST_BLOCK
@@ -68,14 +69,12 @@ def check(dy: Any, x: Any, weight: Any, target: str | None = None) -> None:
     check_softmax_backward(dy, x, target)
 
 
-@pytest.mark.parametrize("columns", [77, LONGEST_BLOCK + 99])
-@pytest.mark.parametrize("dtype", FLOATS)
+@each_value(("dtype", FLOATS), ("columns", [77, LONGEST_BLOCK + 99]))
 def test_dtypes(dtype: str, columns: int) -> None:
     check(random(RNG, (3, columns), dtype), random(RNG, (3, columns), dtype), random(RNG, (columns,), dtype))
 
 
-@pytest.mark.parametrize("shape", [(3, 1), (7,), (2, 35, 513), (1, 4097), (70, 40)])
-@pytest.mark.parametrize("kind", ["numpy", "torch"])
+@each_value(("kind", ["numpy", "torch"]), ("shape", [(3, 1), (7,), (2, 35, 513), (1, 4097), (70, 40)]))
 def test_shapes(shape: tuple[int, ...], kind: str) -> None:
     check(*(random(RNG, of, kind=kind) for of in (shape, shape, shape[-1:])))
 

@@ -11,6 +11,7 @@ import pytest
 
 from accuracy import assert_accurate, random, wide
 from aligned_arrays import aligned
+from combinations import each_pair, each_value
 from mltriton.errors import ArgumentError
 from mltriton.kernels import paged_attention
 from mltriton.kernels.attention_paged import (
@@ -103,22 +104,17 @@ def check(arrays: dict[str, Any], warp_level: bool, splits: int | None = None, *
 LENGTHS = (100, 0, 1, 64, 333)
 
 
-@FORMS
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("page", [16, 32, 64])
+@each_pair(("page", [16, 32, 64]), ("dtype", ["float32", "float16", "bfloat16"]), ("warp_level", [True, False]))
 def test_dtypes_and_pages(page: int, dtype: str, warp_level: bool) -> None:
     check(Problem(LENGTHS, page=page, dtype=dtype).arrays(), warp_level)
 
 
-@FORMS
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("dim", [1, 40, 96, 128, 256])
+@each_pair(("dim", [1, 40, 96, 128, 256]), ("dtype", ["float32", "bfloat16"]), ("warp_level", [True, False]))
 def test_dimensions(dim: int, dtype: str, warp_level: bool) -> None:
     check(Problem((70, 300), dim=dim, dtype=dtype).arrays(), warp_level)
 
 
-@FORMS
-@pytest.mark.parametrize("heads, kv_heads", [(4, 4), (6, 1), (16, 1), (32, 8), (9, 3), (3, 3)])
+@each_value(("heads, kv_heads", [(4, 4), (6, 1), (16, 1), (32, 8), (9, 3), (3, 3)]), ("warp_level", [True, False]))
 def test_heads(heads: int, kv_heads: int, warp_level: bool) -> None:
     check(Problem((70, 300), heads, kv_heads).arrays(), warp_level)
 
@@ -169,8 +165,7 @@ def test_strides(kind: str, warp_level: bool) -> None:
     check({**arrays, "k_cache": by_head}, warp_level)
 
 
-@FORMS
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@each_value(("dtype", ["float32", "bfloat16"]), ("warp_level", [True, False]))
 def test_options(dtype: str, warp_level: bool) -> None:
     arrays = Problem((70, 0, 300), heads=6, dtype=dtype).arrays()
     slopes = Problem._native(2.0 ** -np.arange(1, 7, dtype=np.float32), arrays["q"])
@@ -212,18 +207,20 @@ def test_numbers_of_warps(warps: int) -> None:
         assert_accurate(o, expected, SLACK["float32"] * size)
 
 
-@FORMS
-@pytest.mark.parametrize(
-    ("problem", "sizes"),
-    [
-        (Problem((0, 1, 17, 130, 200), page=32, dtype="float16"), (2, 32, 32)),
-        (Problem((65, 200), 5, 1, 40, page=48), (2, 32, 16)),
-        (Problem((33, 90), 4, 4, 80, page=16, dtype="float16"), (1, 64, 16)),
-        (Problem((0, 33, 90), 6, 2, 80, page=8, dtype="float16"), (4, 64, 8)),
-        (Problem((1, 66), 4, 1, 40, page=12), (4, 32, 4)),
-        (Problem((0, 1, 17, 100), 3, 3, 33, page=1, dtype="float16"), (1, 64, 1)),
-        (Problem((19, 90), 4, 2, 96, page=7), (2, 16, 1)),
-    ],
+@each_value(
+    (
+        "problem, sizes",
+        [
+            (Problem((0, 1, 17, 130, 200), page=32, dtype="float16"), (2, 32, 32)),
+            (Problem((65, 200), 5, 1, 40, page=48), (2, 32, 16)),
+            (Problem((33, 90), 4, 4, 80, page=16, dtype="float16"), (1, 64, 16)),
+            (Problem((0, 33, 90), 6, 2, 80, page=8, dtype="float16"), (4, 64, 8)),
+            (Problem((1, 66), 4, 1, 40, page=12), (4, 32, 4)),
+            (Problem((0, 1, 17, 100), 3, 3, 33, page=1, dtype="float16"), (1, 64, 1)),
+            (Problem((19, 90), 4, 2, 96, page=7), (2, 16, 1)),
+        ],
+    ),
+    ("warp_level", [True, False]),
 )
 def test_pages_as_blocks_of_a_matrix(problem: Problem, sizes: tuple[int, int, int], warp_level: bool) -> None:
     """Several blocks in a page and several pages in a step; a head's queries in parts; not-a-numbers behind a head and

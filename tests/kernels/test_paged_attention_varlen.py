@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from accuracy import assert_accurate, random, wide
+from combinations import each_value
 from mltriton.errors import ArgumentError
 from mltriton.kernels import paged_attention_varlen
 from mltriton.kernels.arrays import Array
@@ -99,8 +100,7 @@ def check(
     return o
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("page", [1, 12, 16, 64])
+@each_value(("page", [1, 12, 16, 64]), ("dtype", ["float32", "float16", "bfloat16"]))
 def test_dtypes_and_pages(page: int, dtype: str) -> None:
     check(Problem(page=page, dtype=dtype).arrays())
 

@@ -7,6 +7,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from combinations import each_pair, each_value
 from mltriton.errors import CompilationError
 from mltriton.executor import run
 
@@ -96,9 +97,7 @@ def rows(x, index, out, M, N, column, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
         tl.store(places, d.gather(i, column))
 
 
-@pytest.mark.parametrize("level", ["", "tt", "warp", "intrinsic"])
-@pytest.mark.parametrize("target", ["cpu", "xe:pvc"])
-@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+@each_pair(("dtype", [np.float32, np.int8]), ("target", ["cpu", "xe:pvc"]), ("level", ["", "tt", "warp", "intrinsic"]))
 def test_rows_of_a_descriptor(level: str, target: str, dtype):
     random = np.random.default_rng(0)
     m, n, count, columns = 20, 48, 8, 32
@@ -150,8 +149,9 @@ def updates(x, M, N, KIND: tl.constexpr, VALUE: tl.constexpr):
         d.atomic_xor([i, j], value)
 
 
-@pytest.mark.parametrize("kind", ["add", "min", "max", "and", "or", "xor"])
-@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.uint64, np.float32])
+@each_value(
+    ("dtype", [np.int32, np.uint32, np.uint64, np.float32]), ("kind", ["add", "min", "max", "and", "or", "xor"])
+)
 def test_atomic_updates_through_a_descriptor(kind: str, dtype):
     x = np.random.default_rng(0).integers(0, 100, (13, 40)).astype(dtype)
     value = (3 + np.arange(48) % 16)[:40].astype(dtype)

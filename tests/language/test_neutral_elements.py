@@ -13,6 +13,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from combinations import each_value
 from mltriton.tools.verify import verify_kernel
 
 Array = np.ndarray[Any, Any]
@@ -118,8 +119,7 @@ def outputs(dtype: str, left: int) -> dict[str, Array]:
     return {"o": np.zeros((6, left), dtype), "place": np.zeros((2, left), "i4")}
 
 
-@pytest.mark.parametrize(("m", "n", "axis"), [(2, 512, 1), (64, 16, 0)])
-@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
+@each_value(("dtype", [*INTEGERS, *FLOATS]), ("m, n, axis", [(2, 512, 1), (64, 16, 0)]))
 def test_machine_code(dtype: str, m: int, n: int, axis: int) -> None:
     left = m if axis == 1 else n
     for x in numbers(dtype, (m, n)):

@@ -9,6 +9,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from combinations import each_value
 from mltriton.errors import DotShapeError, DotTypeError, OptionError
 from mltriton.executor import run
 from mltriton.ir.floats import bits_to_float
@@ -111,16 +112,17 @@ def test_formats(fa: str, fb: str):
     case.check(case.out)
 
 
-@pytest.mark.parametrize("groups", [(0, 32), (32, 0), (16, 16), (0, 0)], ids=str)
-@pytest.mark.parametrize("packs", [(True, False), (False, True), (False, False)], ids=str)
+@each_value(("packs", [(True, False), (False, True), (False, False)]), ("groups", [(0, 32), (32, 0), (16, 16), (0, 0)]))
 def test_scales_and_packing(groups: tuple[int, int], packs: tuple[bool, bool]):
     case = Case("e2m1", "e2m1", *groups, *packs, shape=(16, 32, 128), fast=True)
     kernel[(1,)](*case.arguments, *case.constants)
     case.check(case.out)
 
 
-@pytest.mark.parametrize("formats", [("e2m1", "e4m3"), ("fp16", "e2m1"), ("e5m2", "bf16")], ids=str)
-@pytest.mark.parametrize(("target", "warps"), [("generic", 1), ("generic", 4), ("xe:pvc", 4)])
+@each_value(
+    ("target, warps", [("generic", 1), ("generic", 4), ("xe:pvc", 4)]),
+    ("formats", [("e2m1", "e4m3"), ("fp16", "e2m1"), ("e5m2", "bf16")]),
+)
 def test_levels(formats: tuple[str, str], target: str, warps: int):
     case = Case(*formats, pa=formats[0] != "e2m1", shape=(32, 32, 64))
     floats = {2: "u16", 1: "u8"}

@@ -8,6 +8,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from combinations import each_value
 
 torch = pytest.importorskip("torch")
 
@@ -322,8 +323,7 @@ class Attention(torch.autograd.Function):
         return dq, dk, dv, None, None
 
 
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@each_value(("dtype", ["float32", "float16", "bfloat16"]), ("causal", [False, True]))
 def test_attention_forward_and_backward(causal: bool, dtype: str):
     q, k, v = (torch.randn(1, 2, 256, 64).to(getattr(torch, dtype)).requires_grad_() for _ in range(3))
     do = torch.randn_like(q)

@@ -6,6 +6,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from combinations import each_pair, each_value
 
 torch = pytest.importorskip("torch")
 
@@ -82,9 +83,11 @@ def matmul(a, b, activation: str = ""):
     return c
 
 
-@pytest.mark.parametrize("activation", ["", "leaky_relu"])
-@pytest.mark.parametrize(("m", "n", "k"), [(256, 256, 128), (301, 97, 77), (5, 3, 200)])
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@each_pair(
+    ("dtype", ["float32", "float16", "bfloat16"]),
+    ("m, n, k", [(256, 256, 128), (301, 97, 77), (5, 3, 200)]),
+    ("activation", ["", "leaky_relu"]),
+)
 def test_matmul(activation: str, m: int, n: int, k: int, dtype: str):
     a, b = torch.randn(m, k).to(getattr(torch, dtype)), torch.randn(n, k).to(getattr(torch, dtype)).T
     expected = a.double() @ b.double()
@@ -150,8 +153,7 @@ def matmul_kernel_descriptor_persistent(
             c_desc.store([offs_cm, offs_cn], accumulator.to(dtype))
 
 
-@pytest.mark.parametrize("subtile", [False, True])
-@pytest.mark.parametrize(("m", "n", "k"), [(256, 192, 128), (200, 136, 72)])
+@each_value(("m, n, k", [(256, 192, 128), (200, 136, 72)]), ("subtile", [False, True]))
 def test_persistent_matmul_with_descriptors(subtile: bool, m: int, n: int, k: int):
     a, b = torch.randn(m, k).half(), torch.randn(n, k).half()
     c = torch.full((m, n), float("nan")).half()

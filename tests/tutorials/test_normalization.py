@@ -6,6 +6,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from combinations import each_value
 
 torch = pytest.importorskip("torch")
 
@@ -136,8 +137,7 @@ class LayerNorm(torch.autograd.Function):
         return dx, None, dw, db, None
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-@pytest.mark.parametrize(("m", "n"), [(151, 1000), (3, 64), (1000, 77)])
+@each_value(("m, n", [(151, 1000), (3, 64), (1000, 77)]), ("dtype", ["float32", "float16"]))
 def test_layer_norm_forward_and_backward(dtype: str, m: int, n: int):
     x = (-2.3 + 0.5 * torch.randn(m, n)).to(getattr(torch, dtype)).requires_grad_()
     weight, bias = (torch.rand(n).to(x.dtype).requires_grad_() for _ in range(2))

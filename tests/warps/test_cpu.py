@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import mltriton
+from combinations import each_pair, each_value
 from mltriton.tools.verify import verify_kernel
 
 from . import cpu_kernels
@@ -35,8 +36,7 @@ def close(found: torch.Tensor, expected: torch.Tensor, tolerance: float) -> None
     torch.testing.assert_close(found.double(), expected, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("warps", WARPS)
-@pytest.mark.parametrize("dtype", TOLERANCE)
+@each_value(("dtype", TOLERANCE), ("warps", WARPS))
 def test_softmax(dtype: torch.dtype, warps: int) -> None:
     n = 64 * warps - 13
     x = numbers(3, n, dtype=dtype)
@@ -61,8 +61,7 @@ def test_reductions_and_scans(dtype: torch.dtype, warps: int) -> None:
     assert where.item() == padded.argmax().item()
 
 
-@pytest.mark.parametrize("warps", [1, 2, 4, 8])
-@pytest.mark.parametrize("dtype", TOLERANCE)
+@each_value(("dtype", TOLERANCE), ("warps", [1, 2, 4, 8]))
 def test_products(dtype: torch.dtype, warps: int) -> None:
     m, n, k = 75, 45, 150
     a, b, c = numbers(m, k, dtype=dtype), numbers(k, n, dtype=dtype, seed=1), torch.zeros(m, n)
@@ -70,9 +69,7 @@ def test_products(dtype: torch.dtype, warps: int) -> None:
     close(c, a.double() @ b.double(), 1e-3)
 
 
-@pytest.mark.parametrize("across", [False, True])
-@pytest.mark.parametrize("warps", [4, 8])
-@pytest.mark.parametrize("dtype", TOLERANCE)
+@each_pair(("dtype", TOLERANCE), ("warps", [4, 8]), ("across", [False, True]))
 def test_products_by_a_grid_of_warps(dtype: torch.dtype, warps: int, across: bool) -> None:
     m, n, k = 150, 75, 90
     a, b, c = numbers(m, k, dtype=dtype), numbers(k, n, dtype=dtype, seed=1), torch.zeros(m, n)
@@ -80,8 +77,7 @@ def test_products_by_a_grid_of_warps(dtype: torch.dtype, warps: int, across: boo
     close(c, a.double() @ b.double(), 1e-3)
 
 
-@pytest.mark.parametrize("warps", WARPS)
-@pytest.mark.parametrize("dtype", TOLERANCE)
+@each_value(("dtype", TOLERANCE), ("warps", WARPS))
 def test_products_through_shared_memory(dtype: torch.dtype, warps: int) -> None:
     n, k = 16 * warps, 75
     a, b, c = numbers(16, k, dtype=dtype), numbers(k, n, dtype=dtype, seed=1), torch.zeros(16, n)
@@ -92,9 +88,7 @@ def test_products_through_shared_memory(dtype: torch.dtype, warps: int) -> None:
     close(c, halved, 1e-3)
 
 
-@pytest.mark.parametrize("n", [7, 201])
-@pytest.mark.parametrize("warps", [1, 4, 8])
-@pytest.mark.parametrize("dtype", TOLERANCE)
+@each_pair(("dtype", TOLERANCE), ("warps", [1, 4, 8]), ("n", [7, 201]))
 def test_attention_of_one_query(dtype: torch.dtype, warps: int, n: int) -> None:
     heads, d, g = 2, 32, 2
     q = numbers(heads * g, d, dtype=dtype)
@@ -106,9 +100,7 @@ def test_attention_of_one_query(dtype: torch.dtype, warps: int, n: int) -> None:
     close(o, expected, 2 * TOLERANCE[dtype])
 
 
-@pytest.mark.parametrize("n", [64, 75])
-@pytest.mark.parametrize("warps", [1, 4])
-@pytest.mark.parametrize("dtype", TOLERANCE)
+@each_pair(("dtype", TOLERANCE), ("warps", [1, 4]), ("n", [64, 75]))
 def test_attention_on_keys_that_all_warps_share(dtype: torch.dtype, warps: int, n: int) -> None:
     """Full blocks of keys are read where they lie, the last one is copied within its mask."""
     m, d = 256, 32
@@ -151,8 +143,7 @@ def _arguments(name: str, warps: int) -> tuple[dict[str, Any], tuple[int, ...]]:
     return {"a": floats(33, 40), "b": floats(40, 20), "c": np.zeros((33, 20), "f"), **sizes}, (2, 2)
 
 
-@pytest.mark.parametrize("warps", [1, 4, 8])
-@pytest.mark.parametrize("name", ["softmax", "statistics", "product", "staged_product"])
+@each_value(("name", ["softmax", "statistics", "product", "staged_product"]), ("warps", [1, 4, 8]))
 def test_every_level_agrees_and_reads_no_memory_that_nothing_has_written(name: str, warps: int) -> None:
     args, grid = _arguments(name, warps)
     result = verify_kernel(

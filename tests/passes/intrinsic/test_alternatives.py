@@ -14,6 +14,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from combinations import each_value
 from mltriton.frontend.function import LanguageFunction
 from mltriton.tools.verify import verify_kernel
 
@@ -221,8 +222,7 @@ def check(kernel: LanguageFunction, args: dict[str, Any], target: str = "cpu") -
     assert result.ok, str(result)
 
 
-@pytest.mark.parametrize("n", [16, 256])
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.__name__)
+@each_value(("kernel", KERNELS), ("n", [16, 256]))
 def test_both_ways(kernel: LanguageFunction, n: int) -> None:
     x = np.random.default_rng(0).standard_normal(n).astype(np.float32)
     for k in (0, 2, 4):

@@ -9,6 +9,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from combinations import each_pair, each_value
 from levels import check_levels
 from mltriton.compiler import compile
 from processors import WIDTHS
@@ -40,9 +41,7 @@ def arguments(m: int, n: int, k: int, dtype: str, transposed: bool, rows: int, w
     return given | {"n_rows": rows, "width": width, "M": m, "N": n, "K": k, "TRANSPOSED": transposed}
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
-@pytest.mark.parametrize("transposed", [False, True])
+@each_pair(("transposed", [False, True]), ("dtype", ["fp32", "bf16", "fp16"]), ("target", TARGETS))
 def test_gathered_rows(transposed: bool, dtype: str, target: str) -> None:
     for m, lines, length in ((4, 32, 64), (1, 128, 32)):
         n, k = (lines, length) if transposed else (length, lines)
@@ -104,8 +103,7 @@ def block_pointers(a_ptr, b_ptr, c_ptr, n, k, M: tl.constexpr, BN: tl.constexpr,
     tl.store(c, acc.to(c_ptr.dtype.element_ty), boundary_check=(1,))
 
 
-@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-@pytest.mark.parametrize("n, k", [(128, 128), (100, 96), (70, 75)])
+@each_value(("n, k", [(128, 128), (100, 96), (70, 75)]), ("dtype", ["fp32", "bf16"]))
 def test_block_pointers(n: int, k: int, dtype: str) -> None:
     given = {"a_ptr": f"4x{k}:{dtype}", "b_ptr": f"{n}x{k}:{dtype}", "c_ptr": f"4x{n}:{dtype}", "n": n, "k": k}
     given |= {"M": 4, "BN": 64, "BK": 32}
@@ -127,9 +125,7 @@ def short_lines(
     tl.store(places, tl.dot(a, b, tl.load(places), input_precision="ieee"))
 
 
-@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-@pytest.mark.parametrize("width", [96, 41])
-@pytest.mark.parametrize("transposed", [False, True])
+@each_pair(("transposed", [False, True]), ("width", [96, 41]), ("dtype", ["fp32", "bf16"]))
 def test_lines_that_are_known_to_end_early(transposed: bool, width: int, dtype: str) -> None:
     """They are read up to their end where that is a whole number of registers, and copied otherwise."""
     m, lines, length = 4, 32, 128

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from combinations import each_pair, each_value
 from mltriton.compiler import compile
 from mltriton.dialects import arith, math, scf, tile, tt
 from mltriton.errors import TargetError
@@ -163,8 +164,7 @@ def test_a_store_that_would_spoil_its_own_loads(n: int, rng: np.random.Generator
     agree(block_kernels.transpose_in_place, {"x": floats(rng, n, n), "N": n})
 
 
-@pytest.mark.parametrize("n", [4, 128, 1024])
-@pytest.mark.parametrize("steps", [0, 1, 2, 5])
+@each_value(("steps", [0, 1, 2, 5]), ("n", [4, 128, 1024]))
 def test_carried_blocks(n: int, steps: int, rng: np.random.Generator) -> None:
     agree(block_kernels.carried, {"x": floats(rng, 5, n), "y": np.zeros(n, "f"), "n": steps, "N": n})
 
@@ -191,9 +191,11 @@ def test_windows_over_the_edges(m: int, n: int, rng: np.random.Generator) -> Non
 DTYPES = {"f4": "f4", "f8": "f8", "f2": "f4", "i1": "i4", "bf16": "f4"}
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True)])
-@pytest.mark.parametrize("size", [(16, 16, 16), (32, 64, 16), (1, 1, 1), (2, 8, 32), (64, 16, 128)])
+@each_pair(
+    ("size", [(16, 16, 16), (32, 64, 16), (1, 1, 1), (2, 8, 32), (64, 16, 128)]),
+    ("transposed", [(False, False), (True, False), (False, True)]),
+    ("dtype", DTYPES),
+)
 def test_dots(dtype: str, transposed: tuple[bool, bool], size: tuple[int, int, int], rng: np.random.Generator) -> None:
     m, n, k = size
     left, right = transposed
@@ -275,9 +277,7 @@ def test_accumulators_that_are_needed_elsewhere(steps: int, rng: np.random.Gener
     agree(block_kernels.chained, {"a": a, "b": b, "c": np.zeros((16, 16), "f"), "n": steps, "N": 16})
 
 
-@pytest.mark.parametrize("target", ["cpu", *WIDTHS])
-@pytest.mark.parametrize("dtype", ["f4", "bf16"])
-@pytest.mark.parametrize("stored", [False, True])
+@each_pair(("stored", [False, True]), ("dtype", ["f4", "bf16"]), ("target", ["cpu", *WIDTHS]))
 def test_operands_that_share_expensive_values(stored: bool, dtype: str, target: str, rng: np.random.Generator) -> None:
     x, y = (_numbers(rng, dtype, (32, 16)) for _ in range(2))
     if dtype == "bf16":

@@ -10,6 +10,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from combinations import each_value
 from mltriton.compiler import Job, options_of
 from mltriton.dialects import tt, ttg
 from mltriton.frontend.signature import parse_signature, with_parts
@@ -29,8 +30,7 @@ PIPELINE = spec("xe:pvc").pipeline
 LEVELS = (",".join(PIPELINE[:2]), PIPELINE[2], PIPELINE[3])
 
 
-@pytest.mark.parametrize("warps", [1, 4, 32])
-@pytest.mark.parametrize("name", PROGRAMS)
+@each_value(("name", PROGRAMS), ("warps", [1, 4, 32]))
 def test_every_level(name: str, warps: int) -> None:
     PROGRAMS[name].with_warps(warps, "xe:pvc").check_each(LEVELS)
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import mltriton as triton
+from combinations import each_value
 from levels import check_levels
 
 from ..rearranging_kernels import rearranged
@@ -113,8 +114,7 @@ def _check(seed: int, target: str, move: str | None = None) -> None:
     check_levels(rearranged, args, (1,), target=target, num_warps=rng.choice((1, 2, 4, 8, 16)))
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("move", MOVES)
+@each_value(("move", MOVES), ("seed", range(4)))
 def test_levels_agree(move: str, seed: int) -> None:
     _check(seed, "generic", move)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
+
+from combinations import each_value
 
 from .. import kernels
 from ..programs import LIBRARY, Program, kernel
@@ -86,7 +87,6 @@ PROGRAMS: dict[str, Program] = {
 }
 
 
-@pytest.mark.parametrize("warps", WARPS)
-@pytest.mark.parametrize("name", PROGRAMS)
+@each_value(("name", PROGRAMS), ("warps", WARPS))
 def test_every_level(name: str, warps: int) -> None:
     PROGRAMS[name].with_warps(warps).check_each(LEVELS)

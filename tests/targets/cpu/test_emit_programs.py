@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from combinations import each_pair
 from mltriton.errors import BackendError
 from mltriton.executor import to_bfloat16
 from mltriton.ir.parser import parse_module
@@ -431,10 +432,10 @@ def dot_text(dtype, m, n, k, group, layout, constant_stride):
     }}""")
 
 
-@pytest.mark.parametrize("more", [False, True])
-@pytest.mark.parametrize("shape", [(16, 64, 13), (1, 16, 8), (7, 36, 4), (33, 128, 3), (32, 8, 0)])
-@pytest.mark.parametrize(
-    ("dtype", "layout"), [("f32", "row"), ("f32", "column"), ("f64", "row"), ("i32", "row"), ("i8", "row")]
+@each_pair(
+    ("dtype, layout", [("f32", "row"), ("f32", "column"), ("f64", "row"), ("i32", "row"), ("i8", "row")]),
+    ("shape", [(16, 64, 13), (1, 16, 8), (7, 36, 4), (33, 128, 3), (32, 8, 0)]),
+    ("more", [False, True]),
 )
 def test_dots(every_isa, dtype, layout, shape, more):
     m, n, k = shape

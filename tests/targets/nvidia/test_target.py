@@ -11,6 +11,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from combinations import each_pair
 from mltriton.errors import AssemblyError, BackendError, DeviceError, SharedMemoryError, TargetError
 from mltriton.targets.llvm.toolchain import Machine, compile_object
 from mltriton.targets.multiprocessor import Multiprocessor
@@ -137,9 +138,7 @@ PRODUCTS = [
 ]
 
 
-@pytest.mark.parametrize("number", [2, 3], ids=["newest", "oldest"])
-@pytest.mark.parametrize("precision", ["tf32", "ieee"])
-@pytest.mark.parametrize("case", PRODUCTS, ids=lambda case: "-".join(case[:2]))
+@each_pair(("case", PRODUCTS), ("precision", ["tf32", "ieee"]), ("number", [2, 3]))
 def test_products_are_those_of_the_matrix_instruction(
     case: tuple[str, ...], precision: str, number: int, needs_ptxas: None
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from combinations import each_pair, each_value
 from mltriton.targets.base import TensorCopies
 from mltriton.targets.nvidia import spec
 from mltriton.tools.remarks import kernel_remarks
@@ -75,8 +76,7 @@ def by_pointers(a, b, c, M, N, K, sam, sak, sbk, sbn, BM: tl.constexpr, BN: tl.c
     tl.store(c + i[:, None] * N + j[None, :], total.to(c.dtype.element_ty), mask=inside)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])
-@pytest.mark.parametrize("block", [(16, 128), (64, 32), (4, 256)])
+@each_value(("block", [(16, 128), (64, 32), (4, 256)]), ("dtype", ["int8", "float16", "float32", "float64"]))
 def test_tensors_are_clipped(dtype: str, block: tuple[int, int]) -> None:
     x = (100 * np.random.default_rng(0).normal(size=(70, 272))).astype(dtype)
     y, wanted = np.zeros_like(x), np.zeros_like(x)
@@ -109,9 +109,7 @@ def test_what_cannot_be_described_is_copied_otherwise(shift: int, stride: int) -
     assert (x == y).all()
 
 
-@pytest.mark.parametrize("stages", [1, 2, 3])
-@pytest.mark.parametrize("turned", [False, True])
-@pytest.mark.parametrize("programs", [1, 4])
+@each_pair(("programs", [1, 4]), ("turned", [False, True]), ("stages", [1, 2, 3]))
 def test_products(stages: int, turned: bool, programs: int) -> None:
     """Tails of all three sizes; one program walks over all tiles, so that barriers begin anew."""
     rng = np.random.default_rng(0)
@@ -125,8 +123,7 @@ def test_products(stages: int, turned: bool, programs: int) -> None:
     assert ENGINE in kernel.asm["ptx"] and "ld.global" not in kernel.asm["ptx"]
 
 
-@pytest.mark.parametrize("turned", [False, True])
-@pytest.mark.parametrize("columns", [136, 137])
+@each_value(("columns", [136, 137]), ("turned", [False, True]))
 def test_products_by_plain_pointers(turned: bool, columns: int) -> None:
     """Blocks of pointers are found to be blocks of tensors; rows of 137 elements only at the launch to be none."""
     rng = np.random.default_rng(0)

@@ -11,6 +11,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from combinations import each_value
 from mltriton.targets import registry
 from mltriton.targets import target as targets
 
@@ -130,23 +131,25 @@ def compiled(
     return made.asm["ptx"]
 
 
-@pytest.mark.parametrize(
-    ("kernel", "dtype"),
-    [
-        (combined, F32),
-        (combined, np.int64),
-        (gathered, np.int8),
-        (updated, np.float64),
-        (updated, I32),
-        (rearranged, np.float16),
-        (looped, np.float16),
-        (told, F32),
-        (converted, F32),
-        (converted, np.float16),
-        (shared, F32),
-    ],
+@each_value(
+    ("warps", [1, 4]),
+    (
+        "kernel, dtype",
+        [
+            (combined, F32),
+            (combined, np.int64),
+            (gathered, np.int8),
+            (updated, np.float64),
+            (updated, I32),
+            (rearranged, np.float16),
+            (looped, np.float16),
+            (told, F32),
+            (converted, F32),
+            (converted, np.float16),
+            (shared, F32),
+        ],
+    ),
 )
-@pytest.mark.parametrize("warps", [1, 4])
 def test_it_compiles(kernel: Any, dtype: Any, warps: int) -> None:
     block = 64 if kernel is combined else 256
     assert f".maxntid {32 * warps}" in compiled(kernel, dtype, block, warps, debug=kernel is told)
