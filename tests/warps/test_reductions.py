@@ -7,6 +7,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from combinations import each_value
 
 from .launches import check
 
@@ -175,8 +176,7 @@ def in_loops(x, out, n, N: tl.constexpr):
     tl.store(out + tl.warp_id() * 4 * N + i, total)
 
 
-@pytest.mark.parametrize("num_warps", WARPS)
-@pytest.mark.parametrize("n", [0, 1, 3])
+@each_value(("n", [0, 1, 3]), ("num_warps", WARPS))
 def test_in_loops(num_warps, n):
     x = data(num_warps, np.int32)
     total = np.zeros((4, N), np.int64)

@@ -7,6 +7,7 @@ import pytest
 
 import mltriton as triton
 import mltriton.language as tl
+from combinations import each_value
 from mltriton.dialects import scf, tile, tt
 from mltriton.tools.verify import verify_kernel
 from processors import RUNNABLE
@@ -129,8 +130,7 @@ def shares_and_others(x, out, N: tl.constexpr, HOW: tl.constexpr):
     tl.store(out + i[:, None] * N + i[None, :], p / tl.sum(p, 1)[:, None] + other)
 
 
-@pytest.mark.parametrize("how", ["halves", "pairs"])
-@pytest.mark.parametrize("target", ["cpu", "cpu:sse"])
+@each_value(("target", ["cpu", "cpu:sse"]), ("how", ["halves", "pairs"]))
 def test_a_value_that_is_kept_for_a_row_is_not_that_of_another(target: str, how: str) -> None:
     n, i = 256, np.arange(256)
     out = np.zeros((n, n), np.float32)

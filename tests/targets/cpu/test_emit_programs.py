@@ -238,9 +238,7 @@ def test_reduce(isa, name, lanes):
     same(run_both(text, isa, [filled(type_, lanes), filled(type_, 1)]), rtol=1e-6)
 
 
-@pytest.mark.parametrize("reverse", ["true", "false"])
-@pytest.mark.parametrize("lanes", [1, 2, 7, 16])
-@pytest.mark.parametrize("name", ["xor", "branch", "max"])
+@each_pair(("name", ["xor", "branch", "max"]), ("lanes", [1, 2, 7, 16]), ("reverse", ["true", "false"]))
 def test_scan(isa, name, lanes, reverse):
     type_, combine = COMBINE[name]
     text = module(f"""
