@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 import mltriton
 from mltriton import cli
 from mltriton.commands import app
+from mltriton.runtime.config import SETTINGS
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -75,3 +76,14 @@ def test_an_output_that_cannot_be_written_is_a_named_error(tmp_path, monkeypatch
 @pytest.mark.parametrize("command", ["compile", "layout", "verify"])
 def test_the_help_says_that_the_file_is_run(command: str) -> None:
     assert "is run" in CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
+
+
+def test_settings_are_listed_with_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLTRITON_NUM_THREADS", "3")
+    monkeypatch.setenv("MLTRITON_DUMP", "ttg,@add")
+    text = CliRunner().invoke(app, ["settings"]).output
+    assert "MLTRITON_NUM_THREADS (now: 3)\n    Threads a CPU launch uses" in text
+    assert "MLTRITON_DUMP (now: @add,ttg)" in text
+    assert [setting.name for setting in SETTINGS if f"{setting.name} (now: " not in text] == []
+    monkeypatch.setenv("MLTRITON_DUMP", "1")
+    assert "MLTRITON_DUMP='1' is not a list of tt, ttg" in str(main_with(["settings"], monkeypatch))

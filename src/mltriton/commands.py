@@ -32,7 +32,9 @@ Kernel = Annotated[
 Signature = Annotated[
     str, typer.Option("--signature", "-s", help='One entry a parameter: "*fp32:16, i32, 1024" (type, :hint, constant).')
 ]
-Target = Annotated[str, typer.Option("--target", "-t", help="What to compile for: cpu, generic, ...")]
+Target = Annotated[
+    str, typer.Option("--target", "-t", help="What to compile for: cpu, cuda:90, ...; `mltriton targets` lists them.")
+]
 Warps = Annotated[int, typer.Option("--num-warps", "-w", min=1, help="Warps in one program instance.")]
 WarpLevel = Annotated[
     bool, typer.Option("--warp-level", help="Every tensor belongs to one warp, as with @jit(warp_level=True).")
@@ -368,6 +370,14 @@ def targets() -> None:
     from mltriton.tools.targets import list_targets
 
     typer.echo(list_targets())
+
+
+@app.command()
+def settings() -> None:
+    """List the environment variables that are read, what each does, and what they say now."""
+    from mltriton.tools.settings import list_settings
+
+    typer.echo(list_settings())
 
 
 @app.command(context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True})

@@ -47,6 +47,8 @@ def test_unset_and_empty_mean_the_default(monkeypatch, setting):
         (config.MAX_SCRATCH, "1KM"),
         (config.LAUNCHER, "fast"),
         (config.ALWAYS_COMPILE, "perhaps"),
+        (config.DUMP, "1"),
+        (config.DUMP, "tt,ttgir"),
     ],
 )
 def test_names_the_variable_in_the_error(monkeypatch, setting, text):

@@ -15,7 +15,7 @@ from mltriton.runtime import config
 
 _IR = "tt,ttg,warp,intrinsic"
 # (variable, what it asks to print)
-_DUMPS = (("MLIR_ENABLE_DUMP", _IR), ("LLVM_IR_ENABLE_DUMP", "llvm"), ("NVPTX_ENABLE_DUMP", "asm"))
+_DUMPS = (("MLIR_ENABLE_DUMP", _IR), ("LLVM_IR_ENABLE_DUMP", "llvm"), ("NVPTX_ENABLE_DUMP", "asm,ptx"))
 
 
 def _variable(name: str) -> str:

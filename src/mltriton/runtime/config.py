@@ -21,6 +21,7 @@ T = TypeVar("T", covariant=True)
 
 MAX_THREADS = 1024  # Scratch buffers in native/sources/pieces.py.
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_LEVELS = ("tt", "ttg", "warp", "intrinsic", "llvm", "asm", "ptx", "sass", "spirv", "isa", "all")
 _TRUE_WORDS = {"1", "true", "yes", "on"}
 _FALSE_WORDS = {"0", "false", "no", "off"}
 
@@ -113,9 +114,12 @@ def parse_flag(text: str) -> bool:
     return word in _TRUE_WORDS
 
 
-def parse_words(text: str) -> frozenset[str]:
-    """Read a comma-separated list of words."""
-    return frozenset(word.strip() for word in text.split(",") if word.strip())
+def parse_levels(text: str) -> frozenset[str]:
+    """Read a comma-separated list of levels, and of kernels after an @."""
+    words = frozenset(word.strip() for word in text.split(",") if word.strip())
+    if not all(word in _LEVELS or (word[0] == "@" and word[1:].isidentifier()) for word in words):
+        raise ValueError(f"a list of {', '.join(_LEVELS)} and @KERNEL")
+    return words
 
 
 def parse_choice(*choices: str) -> Callable[[str], str]:
@@ -176,8 +180,8 @@ LAUNCHER = Setting(
 DUMP: Setting[frozenset[str]] = Setting(
     "MLTRITON_DUMP",
     frozenset(),
-    parse_words,
-    "Levels to print while compiling: tt,ttg,warp,intrinsic,llvm,asm or all; with @NAME only of that kernel.",
+    parse_levels,
+    "Levels to print while compiling: tt,ttg,warp,intrinsic,llvm,asm (ptx,sass; spirv,isa) or all; @NAME: of that.",
 )
 DUMP_DIR: Setting[Path | None] = Setting(
     "MLTRITON_DUMP_DIR",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -77,7 +77,7 @@ def wide_console() -> Console:
 
 def result_table(reports: Sequence[JobReport], timed: str = IN_PHASES) -> Table:
     """Return times side by side and the error of every job; `timed` says how."""
-    libraries = _columns(reports, lambda report: report.seconds)
+    libraries = _columns(report.seconds for report in reports)
     table = Table("kernel", "problem", title=f"Checked against numpy in float64; timed {timed}")
     for library in libraries:
         table.add_column(f"{library} ms", justify="right")
@@ -113,36 +113,35 @@ def explanation(load: float, processors: int) -> str:
 
 def level_table(reports: Sequence[JobReport]) -> Table:
     """Return the error of a small problem at each level."""
-    levels = _columns(reports, lambda report: report.level_errors)
-    table = Table("kernel", title="A small problem at each level: error against numpy in float64")
-    for level in levels:
-        table.add_column(level, justify="right")
-    for report in reports:
-        errors = ((level, report.level_errors.get(level)) for level in levels)
-        table.add_row(report.name, *(_verdict(error, report.tolerance) for _, error in errors))
-    return table
+    return _by_level(
+        "A small problem at each level: error against numpy in float64",
+        {report.name: {k: _verdict(v, report.tolerance) for k, v in report.level_errors.items()} for report in reports},
+    )
 
 
-def _verdict(error: float | None, tolerance: float) -> str:
-    if error is None:
-        return "-"
+def _verdict(error: float, tolerance: float) -> str:
     return f"{error:.1e}" if error <= tolerance else f"[red]{error:.1e} WRONG[/]"
 
 
 def operation_table(reports: Sequence[JobReport]) -> Table:
     """Return the number of operations of every job at each level; of instructions below."""
-    levels = _columns(reports, lambda report: report.operations)
-    table = Table("kernel", title="Operations at each level")
+    return _by_level("Operations at each level", {report.name: report.operations for report in reports})
+
+
+def _by_level(title: str, rows: Mapping[str, Mapping[str, object]]) -> Table:
+    """A row for each kernel, and a column for each level that any of them has."""
+    levels = _columns(rows.values())
+    table = Table("kernel", title=title)
     for level in levels:
         table.add_column(level, justify="right")
-    for report in reports:
-        table.add_row(report.name, *(str(report.operations.get(level, "-")) for level in levels))
+    for name, row in rows.items():
+        table.add_row(name, *(str(row.get(level, "-")) for level in levels))
     return table
 
 
-def _columns(reports: Sequence[JobReport], pick: Callable[[JobReport], Mapping[str, object]]) -> list[str]:
-    """Return the keys that any report has, in order of appearance."""
-    return list(dict.fromkeys(key for report in reports for key in pick(report)))
+def _columns(rows: Iterable[Mapping[str, object]]) -> list[str]:
+    """Return the keys that any row has, in order of appearance."""
+    return list(dict.fromkeys(key for row in rows for key in row))
 
 
 def _speedup(seconds: Mapping[str, float]) -> str:
