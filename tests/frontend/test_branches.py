@@ -219,6 +219,7 @@ def test_a_variable_of_one_branch_is_an_error_only_where_it_is_used():
     assert isinstance(error, NameNotFoundError)
     assert marked(error) == "y)"
     assert f"y has a value only if the condition in line {error.line - 2} is true (line {error.line - 1})" in str(error)
+    assert error.hint == "Give y a value in front of it."
 
 
 def test_a_variable_with_different_types_is_an_error_where_it_is_used():
@@ -234,6 +235,7 @@ def test_a_variable_with_different_types_is_an_error_where_it_is_used():
     assert marked(error) == "y)"
     assert "int32" in str(error)
     assert "fp32" in str(error)
+    assert error.hint == "Give y one type in both."
 
 
 def test_a_variable_that_got_a_value_again_is_fine():

@@ -108,7 +108,8 @@ def name(frame: Frame, node: ast.Name) -> Any:
         return frame.scope[node.id]
     if why := frame.scope.lost.get(node.id):
         why, _, words = why.partition("\n")
-        raise frame.error(NameNotFoundError, node, f"{node.id} {why}", upstream=words or None)
+        hint = f"Give {node.id} {'one type in both' if words else 'a value in front of it'}."
+        raise frame.error(NameNotFoundError, node, f"{node.id} {why}", upstream=words or None, hint=hint)
     return frame.environment.value(node.id)
 
 

@@ -181,7 +181,8 @@ DUMP: Setting[frozenset[str]] = Setting(
     "MLTRITON_DUMP",
     frozenset(),
     parse_levels,
-    "Levels to print while compiling: tt,ttg,warp,intrinsic,llvm,asm (ptx,sass; spirv,isa) or all; @NAME: of that.",
+    "Levels to print while compiling: tt,ttg,warp,intrinsic,llvm,asm (of GPUs ptx,sass or spirv,isa) or all; with "
+    "@NAME only of that kernel.",
 )
 DUMP_DIR: Setting[Path | None] = Setting(
     "MLTRITON_DUMP_DIR",
