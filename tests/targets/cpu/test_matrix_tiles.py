@@ -12,7 +12,15 @@ import pytest
 from mltriton.targets.cpu import features, permission, target
 from mltriton.targets.cpu.features import FEATURES, CpuFeatures
 from mltriton.targets.cpu.llvm.dot import DotShape
-from mltriton.targets.cpu.llvm.matrix_tiles import BLOCK, Block, tile_dot_function
+from mltriton.targets.cpu.llvm.matrix_tiles import (
+    BLOCK,
+    COPIED,
+    FEWEST_BLOCKS,
+    ROW_BYTES,
+    SPREAD,
+    Block,
+    tile_dot_function,
+)
 from mltriton.targets.llvm import toolchain
 from mltriton.targets.llvm.types import I1, I64, PTR, VOID, constant
 from mltriton.targets.llvm.writer import Module
@@ -23,7 +31,7 @@ AMX = FEATURES["amx"]
 ROOM = 3  # elements between rows
 
 
-def module_with(shape: DotShape, k: int, isa: CpuFeatures = AMX) -> Module:
+def module_with(shape: DotShape, k: int, isa: CpuFeatures = AMX, a_stride: int | None = None) -> Module:
     """A module whose function `kernel` calls the dot function with strides that leave room between rows."""
     module = Module(f'"target-cpu"="{isa.cpu}" "target-features"="{isa.attributes}"')
     name = tile_dot_function(module, shape, k)
@@ -31,7 +39,7 @@ def module_with(shape: DotShape, k: int, isa: CpuFeatures = AMX) -> Module:
     a, b, c, more = kernel.parameters
     group = {"bf16": 2, "f16": 2, "i8": 4}[shape.dtype]
     b_stride = (shape.panel or shape.columns) * group
-    strides = [constant(I64, number) for number in (k * group + ROOM, b_stride, shape.columns + ROOM, k)]
+    strides = [constant(I64, number) for number in (a_stride or k * group + ROOM, b_stride, shape.columns + ROOM, k)]
     kernel.call(name, VOID, a, strides[0], b, strides[1], c, strides[2], strides[3], more)
     kernel.ret()
     return module
@@ -60,6 +68,23 @@ def test_four_products_a_step_and_no_move_of_a_tile() -> None:
 )
 def test_blocks_side_by_side_bring_the_next_rows_nearer(shape: DotShape, lines: int) -> None:
     assert assembly(shape, 32).count("prefetcht1") == lines
+
+
+LONGEST = COPIED // ROW_BYTES // BLOCK * 16  # groups of k of rows that are copied
+
+
+@pytest.mark.parametrize(
+    ("shape", "k", "copies"),
+    [
+        (DotShape("bf16", 64, FEWEST_BLOCKS * BLOCK, steps=LONGEST), LONGEST, True),
+        (DotShape("i8", 64, FEWEST_BLOCKS * BLOCK, steps=40), 40, True),
+        (DotShape("bf16", 64, FEWEST_BLOCKS * BLOCK, steps=LONGEST + 16), LONGEST + 16, False),
+        (DotShape("bf16", 64, FEWEST_BLOCKS * BLOCK), LONGEST, False),  # whose rows are in scratch memory
+        (DotShape("bf16", 64, BLOCK, steps=LONGEST), LONGEST, False),
+    ],
+)
+def test_which_rows_are_copied(shape: DotShape, k: int, copies: bool) -> None:
+    assert ("alloca" in module_with(shape, k).text) == copies
 
 
 @pytest.mark.parametrize(
@@ -176,3 +201,21 @@ def test_results(dtype: str, rows: int, columns: int, k: int, more: bool, in_pan
     expected = wide[0] @ wide[1] + (start[:, :columns] if more else 0)
     np.testing.assert_allclose(c[:, :columns], expected, rtol=1e-5, atol=1e-4)
     np.testing.assert_array_equal(c[:, columns:], start[:, columns:])
+
+
+@needs_tiles
+@pytest.mark.parametrize("distance", [SPREAD - ROW_BYTES, SPREAD, 4096])
+@pytest.mark.parametrize(("dtype", "group"), [("bf16", 2), ("i8", 4)])
+def test_results_of_spread_rows(dtype: str, group: int, distance: int) -> None:
+    rows, columns, k = 75, FEWEST_BLOCKS * BLOCK + 12, 40
+    rng = np.random.default_rng(distance)
+    left = rng.integers(-9, 9, (rows, distance * group // 4))
+    right = rng.integers(-9, 9, (k * group, columns))
+    a, b = (as_bf16(x) if dtype == "bf16" else x.astype(np.int8) for x in (left, right))
+    b = np.ascontiguousarray(b.reshape(k, group, columns).transpose(0, 2, 1))
+    c = np.full((rows, columns + ROOM), 7, np.float32 if dtype == "bf16" else np.int32)
+    program = Program(module_with(DotShape(dtype, rows, columns, steps=k), k, a_stride=left.shape[1]).text, AMX)
+    run = program.function("kernel", *[ctypes.c_void_p] * 3, ctypes.c_bool)
+    run(a.ctypes.data, b.ctypes.data, c.ctypes.data, True)
+    np.testing.assert_array_equal(c[:, :columns], left[:, : k * group] @ right + 7)
+    np.testing.assert_array_equal(c[:, columns:], 7)
