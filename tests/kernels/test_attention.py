@@ -13,7 +13,13 @@ from combinations import each_value
 from mltriton.errors import ArgumentError
 from mltriton.kernels import attention_blocks, flash_attention, flash_attention_with_lse
 from mltriton.kernels.attention import attention_launch
-from mltriton.kernels.attention_blocks import Blocks, choose_blocks, choose_blocks_of_warps, choose_narrow_blocks
+from mltriton.kernels.attention_blocks import (
+    Blocks,
+    choose_blocks,
+    choose_blocks_of_warps,
+    choose_narrow_blocks,
+    parts_of_dim,
+)
 from mltriton.kernels.attention_rows import rows_launch
 from processors import ROUGH_POWERS
 
@@ -205,18 +211,18 @@ def test_rows_of_odd_sizes(dim: int, queries: int, keys: int, causal: bool, wind
 def test_full_attention_of_narrow_elements_is_done_in_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there are enough programs for threads that are not equally fast, and more queries than a few."""
     for threads, sequences, blocks in (
-        (1, 1, Blocks(512, 1024, rows=16)),
-        (16, 2, Blocks(128, 1024, rows=16)),
-        (16, 1, Blocks(128, 1024, rows=16)),
-        (32, 1, Blocks(64, 1024, rows=16)),
-        (16, 64, Blocks(512, 1024, rows=16)),
+        (1, 1, Blocks(512, 1024, rows=16, apart=True)),
+        (16, 2, Blocks(128, 1024, rows=16, apart=True)),
+        (16, 1, Blocks(128, 1024, rows=16, apart=True)),
+        (32, 1, Blocks(64, 1024, rows=16, apart=True)),
+        (16, 64, Blocks(512, 1024, rows=16, apart=True)),
     ):
         monkeypatch.setattr(attention_blocks, "num_threads", lambda threads=threads: threads)
         assert choose_narrow_blocks(4096, 4096, sequences, False, 128) == blocks
         assert choose_narrow_blocks(4096, 4096, sequences, False, 256) == blocks._replace(keys=512)
         assert choose_narrow_blocks(4096, 100, sequences, False, 128).keys == 128
     monkeypatch.setattr(attention_blocks, "num_threads", lambda: 1)
-    assert choose_narrow_blocks(40, 4096, 4, False, 64) == Blocks(64, 1024, rows=16)
+    assert choose_narrow_blocks(40, 4096, 4, False, 64) == Blocks(64, 1024, rows=16, apart=True)
     assert choose_narrow_blocks(20, 4096, 4, False, 64) == choose_blocks(20, 4096, 4, False)
 
 
@@ -224,17 +230,26 @@ def test_causal_attention_of_narrow_elements_is_done_in_rows(monkeypatch: pytest
     """But for short sequences of narrow heads, and small windows in these."""
     monkeypatch.setattr(attention_blocks, "num_threads", lambda: 1)
     for length, dim, window, blocks in (
-        (4096, 128, None, Blocks(512, 512, rows=16)),
-        (2048, 64, None, Blocks(256, 256, rows=16)),
-        (1024, 96, None, Blocks(256, 256, rows=16)),
-        (4096, 128, 4000, Blocks(256, 256, rows=16)),
+        (4096, 128, None, Blocks(512, 512, rows=16, apart=True)),
+        (2048, 64, None, Blocks(256, 256, rows=16, apart=True)),
+        (1024, 96, None, Blocks(256, 256, rows=16, apart=True)),
+        (4096, 128, 4000, Blocks(256, 256, rows=16, apart=True)),
         (1024, 64, None, choose_blocks(1024, 1024, 1, True)),
         (4096, 64, 512, choose_blocks(4096, 4096, 1, True)),
     ):
         assert choose_narrow_blocks(length, length, 1, True, dim, window) == blocks
-    assert choose_narrow_blocks(4096, 100, 1, True, 96) == Blocks(512, 128, rows=16)
+    assert choose_narrow_blocks(4096, 100, 1, True, 96) == Blocks(512, 128, rows=16, apart=True)
     monkeypatch.setattr(attention_blocks, "num_threads", lambda: 16)
-    assert choose_narrow_blocks(4096, 4096, 2, True, 128) == Blocks(256, 512, rows=16)
+    assert choose_narrow_blocks(4096, 4096, 2, True, 128) == Blocks(256, 512, rows=16, apart=True)
+
+
+@pytest.mark.parametrize(
+    ("dim", "parts"),
+    [(1, (16, 0)), (40, (64, 0)), (64, (64, 0)), (65, (64, 16)), (80, (64, 16)), (96, (64, 32)), (97, (128, 0)),
+     (128, (128, 0)), (160, (128, 32)), (192, (128, 64)), (200, (256, 0)), (256, (256, 0))],
+)  # fmt: skip
+def test_wide_heads_are_two_blocks_where_one_would_be_filled_up(dim: int, parts: tuple[int, int]) -> None:
+    assert parts_of_dim(dim) == parts
 
 
 @pytest.mark.parametrize(

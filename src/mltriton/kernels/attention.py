@@ -37,6 +37,7 @@ from mltriton.kernels.attention_blocks import (
     blocks_on,
     choose_blocks,
     choose_narrow_blocks,
+    parts_of_dim,
     warps_on,
 )
 from mltriton.kernels.calls import Key, again, key_of, remember
@@ -51,17 +52,21 @@ LEAST = tl.constexpr(-3.4e38)  # above the -inf of a block of which a query sees
 def attend(
     acc, l_i, m_i, q, q_block, k_block, v_block, rows, start, end, n_keys, dim, scale,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASKED: tl.constexpr, NEGATIVE: tl.constexpr, BN: tl.constexpr,
-    PART: tl.constexpr,
+    PART: tl.constexpr, more, rest,
 ):  # fmt: skip
     """Keys [start, end) in blocks of BN for one block of queries; k_block and v_block stand at `start`. Scores are in
     units of log2; `scale`, which is positive, belongs to -s if NEGATIVE, so that the largest s stays it. If PART
     is not 0, they are summed over PART of the dimension at a time, and q_block and k_block are of such parts. If WINDOW
-    is not 0, a query sees the last WINDOW of the keys that CAUSAL shows it; maybe none of a block.
+    is not 0, a query sees the last WINDOW of the keys that CAUSAL shows it; maybe none of a block. `more` has sums over
+    what a dimension has beyond that of `acc`, of the queries, and the keys and values from the first on, in `rest`.
     """
     for first in range(start, end, BN):
         if PART == 0:
             k = tl.load(k_block, boundary_check=(0, 1), padding_option="zero")
             s = tl.dot(q, k, input_precision="ieee")
+            if rest is not None:
+                k = tl.load(tl.advance(rest[1], (0, first)), boundary_check=(0, 1), padding_option="zero")
+                s = tl.dot(rest[0], k, s, input_precision="ieee")
         else:
             s = tl.zeros([rows.shape[0], BN], tl.float32)
             for part in tl.range(0, dim, PART, num_stages=1):
@@ -86,10 +91,13 @@ def attend(
         acc = acc * alpha[:, None]
         v = tl.load(v_block, boundary_check=(0, 1), padding_option="zero")
         acc = tl.dot(p.to(v.dtype), v, acc, input_precision="ieee", tiling="horizontal")
+        if rest is not None:
+            v = tl.load(tl.advance(rest[2], (first, 0)), boundary_check=(0, 1), padding_option="zero")
+            more = tl.dot(p.to(v.dtype), v, more * alpha[:, None], input_precision="ieee")
         m_i = m_new
         k_block = tl.advance(k_block, (0, BN))
         v_block = tl.advance(v_block, (BN, 0))
-    return acc, l_i, m_i, k_block, v_block
+    return acc, more, l_i, m_i, k_block, v_block
 
 
 @triton.jit
@@ -99,9 +107,9 @@ def head_of(ptr, strides, batch, head):
 
 
 @triton.jit
-def block_at(base, sizes, strides, row, ROWS: tl.constexpr, BD: tl.constexpr):
-    """A pointer to `ROWS` rows from `row` on of a matrix."""
-    return tl.make_block_ptr(base, sizes, strides, (row, 0), (ROWS, BD), (1, 0))
+def block_at(base, sizes, strides, row, ROWS: tl.constexpr, BD: tl.constexpr, FIRST=0):
+    """A pointer to `ROWS` rows from `row` on of a matrix, and BD columns from FIRST on."""
+    return tl.make_block_ptr(base, sizes, strides, (row, FIRST), (ROWS, BD), (1, 0))
 
 
 @triton.jit
@@ -109,10 +117,11 @@ def attend_queries(
     block, sequence, q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
     q_strides, k_strides, v_strides, o_strides, n_heads, heads_per_kv, n_queries, n_keys, dim,
     CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
-    PART: tl.constexpr, WINDOW: tl.constexpr, warp=0, ROWS=0,
+    PART: tl.constexpr, WINDOW: tl.constexpr, REST=0, warp=0, ROWS=0,
 ):  # fmt: skip
     """o = softmax(q k^T * sm_scale) v for a block of BM queries of one of batch * heads sequences; a causal block that
-    lies in front of the first has no keys. If ROWS is not 0, for the warp's ROWS of these.
+    lies in front of the first has no keys. If ROWS is not 0, for the warp's ROWS of these. The dimension of a head is
+    up to BD + REST; with REST, PART is 0.
 
     lse_ptr: where the natural logarithms of the sums of exponentials go, f32 [batch, heads, queries]; None for nowhere.
     """
@@ -122,12 +131,14 @@ def attend_queries(
     depth: tl.constexpr = PART if PART > 0 else BD
     taken: tl.constexpr = ROWS if ROWS > 0 else BM
     top = block * BM + warp * ROWS if ROWS > 0 else block * BM
-    q_block = block_at(head_of(q_ptr, q_strides, batch, head), (n_queries, dim), q_strides[2:], top, taken, depth)
+    q_base, o_base = head_of(q_ptr, q_strides, batch, head), head_of(o_ptr, o_strides, batch, head)
+    q_block = block_at(q_base, (n_queries, dim), q_strides[2:], top, taken, depth)
     start = tl.maximum(0, block * BM - WINDOW + 1) // BN * BN if WINDOW > 0 else 0
     k_base = head_of(k_ptr, k_strides, batch, kv_head)
     k_block = tl.make_block_ptr(k_base, (dim, n_keys), (k_strides[3], k_strides[2]), (0, start), (depth, BN), (0, 1))
-    v_block = block_at(head_of(v_ptr, v_strides, batch, kv_head), (n_keys, dim), v_strides[2:], start, BN, BD)
-    o_block = block_at(head_of(o_ptr, o_strides, batch, head), (n_queries, dim), o_strides[2:], top, taken, BD)
+    v_base = head_of(v_ptr, v_strides, batch, kv_head)
+    v_block = block_at(v_base, (n_keys, dim), v_strides[2:], start, BN, BD)
+    o_block = block_at(o_base, (n_queries, dim), o_strides[2:], top, taken, BD)
 
     rows = top + tl.arange(0, taken)
     scale = (-sm_scale if NEGATIVE else sm_scale) * LOG2_E
@@ -135,6 +146,13 @@ def attend_queries(
     l_i = tl.zeros([taken], tl.float32)
     acc = tl.zeros([taken, BD], tl.float32)
     q = tl.load(q_block, boundary_check=(0, 1), padding_option="zero") if PART == 0 else None
+    more, rest = None, None
+    if REST > 0:
+        more = tl.zeros([taken, REST], tl.float32)
+        more_q = block_at(q_base, (n_queries, dim), q_strides[2:], top, taken, REST, BD)
+        more_k = tl.make_block_ptr(k_base, (dim, n_keys), (k_strides[3], k_strides[2]), (BD, 0), (REST, BN), (0, 1))
+        more_v = block_at(v_base, (n_keys, dim), v_strides[2:], 0, BN, REST, BD)
+        rest = tl.load(more_q, boundary_check=(0, 1), padding_option="zero"), more_k, more_v
 
     end = n_keys
     unmasked = n_keys // BN * BN
@@ -146,11 +164,14 @@ def attend_queries(
         start = tl.minimum(unmasked, tl.cdiv(tl.maximum(0, (block + 1) * BM - WINDOW), BN) * BN)
     bounds = first, start, unmasked, end
     for part in tl.static_range(0 if WINDOW > 0 else 1, 3):
-        acc, l_i, m_i, k_block, v_block = attend(
+        acc, more, l_i, m_i, k_block, v_block = attend(
             acc, l_i, m_i, q, q_block, k_block, v_block, rows, bounds[part], bounds[part + 1], n_keys, dim, scale,
-            CAUSAL, WINDOW, part != 1, NEGATIVE, BN, PART,
+            CAUSAL, WINDOW, part != 1, NEGATIVE, BN, PART, more, rest,
         )  # fmt: skip
     tl.store(o_block, (acc * (1.0 / l_i)[:, None]).to(o_ptr.dtype.element_ty), boundary_check=(0, 1))
+    if REST > 0:
+        o_block = block_at(o_base, (n_queries, dim), o_strides[2:], top, taken, REST, BD)
+        tl.store(o_block, (more * (1.0 / l_i)[:, None]).to(o_ptr.dtype.element_ty), boundary_check=(0, 1))
     if lse_ptr is not None:
         lse = lse_ptr + sequence.to(tl.int64) * n_queries + rows
         tl.store(lse, (m_i + tl.log2(l_i)) / LOG2_E, mask=(rows >= 0) & (rows < n_queries))
@@ -161,7 +182,7 @@ def attention_kernel(
     q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
     q_strides, k_strides, v_strides, o_strides, n_heads, heads_per_kv, n_queries, n_keys, dim,
     CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
-    PART: tl.constexpr, WINDOW: tl.constexpr,
+    PART: tl.constexpr, WINDOW: tl.constexpr, REST: tl.constexpr,
 ):  # fmt: skip
     """`attend_queries` by program ids (block of queries, batch * heads)."""
     block = tl.program_id(0)
@@ -170,7 +191,7 @@ def attention_kernel(
     attend_queries(
         block, tl.program_id(1), q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
         q_strides, k_strides, v_strides, o_strides, n_heads, heads_per_kv, n_queries, n_keys, dim,
-        CAUSAL, NEGATIVE, BM, BN, BD, PART, WINDOW,
+        CAUSAL, NEGATIVE, BM, BN, BD, PART, WINDOW, REST,
     )  # fmt: skip
 
 
@@ -288,9 +309,10 @@ def attention_launch(
 
 def constants_of(blocks: Blocks, dim: int, causal: bool, scale: float, window: int) -> dict[str, Any]:
     """What `attend_queries` is compiled for; `window` is 0 where there is none."""
+    first, rest = parts_of_dim(dim) if blocks.apart else (block_dim(dim), 0)
     return {
-        "CAUSAL": bool(causal), "NEGATIVE": scale < 0, "BM": blocks.queries, "BN": blocks.keys, "BD": block_dim(dim),
-        "PART": blocks.part, "WINDOW": window,
+        "CAUSAL": bool(causal), "NEGATIVE": scale < 0, "BM": blocks.queries, "BN": blocks.keys, "BD": first,
+        "PART": blocks.part, "WINDOW": window, "REST": rest,
     }  # fmt: skip
 
 

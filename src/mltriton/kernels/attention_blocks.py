@@ -18,7 +18,8 @@ class Blocks(NamedTuple):
     """Queries of one program instance, keys of one step, and warps that share out the queries; None where a program is
     one thread. `part` of the dimension over which scores are summed at a time; 0 is all of it. `stages` of the loops
     over keys; None is as many as surely have room. `rows`, where a program is one thread: so many queries at a time are
-    done with in a step; 0 is all of them.
+    done with in a step; 0 is all of them. `apart`: blocks of a dimension that is no power of two are two
+    (`parts_of_dim`), not one that is filled up.
     """
 
     queries: int
@@ -27,6 +28,7 @@ class Blocks(NamedTuple):
     part: int = 0
     stages: int | None = None
     rows: int = 0
+    apart: bool = False
 
 
 # By family or target, bytes of an element and dimension: queries, keys, warps, and the part of the dimension summed at
@@ -87,6 +89,13 @@ def block_dim(dim: int) -> int:
     return max(16, triton.next_power_of_2(dim))
 
 
+def parts_of_dim(dim: int) -> tuple[int, int]:
+    """The dimensions of the two blocks of a wide head, the second 0 where one is no larger than both are."""
+    first = block_dim(dim) // 2
+    rest = block_dim(max(dim - first, 0))
+    return (first, rest) if first >= NARROW_HEAD and rest < first else (block_dim(dim), 0)
+
+
 def choose_blocks_of_warps(n_queries: int, dim: int, item_bytes: int, family: str = "xe") -> Blocks:
     """Block sizes for programs of many warps: fewer of these where there are few queries, each with as many."""
     chosen = next(of for most, of in WARP_BLOCKS[family][item_bytes].items() if dim <= most)
@@ -124,8 +133,9 @@ def choose_narrow_blocks(
 ) -> Blocks:
     """The same for elements of two bytes. Keys and values of long steps are packed once for many queries, of which so
     many are done with at a time that their scores stay in the nearest caches. Measured with bf16 on a core with AMX,
-    2048 tokens of dimension 64 / 128 / 256, causal: in the time of 128 queries at a time 0.79 / 0.76 / 0.72,
-    1.00 / 0.83 / 0.79. Cores without such tiles take as long either way.
+    2048 tokens of dimension 64 / 128 / 256, causal: in 0.79 / 0.76 / 0.72 of the time of 128 queries at a time,
+    1.00 / 0.83 / 0.79. Cores without such tiles take as long either way. Two blocks of dimension 80 / 96 / 160 take
+    0.81 / 0.88 / 0.70 of one's time, causal 0.82 / 0.88; of 40 1.13.
     """
     chosen = choose_blocks(n_queries, n_keys, sequences, causal)
     seen = n_queries if window is None else min(n_queries, window)
@@ -139,7 +149,7 @@ def choose_narrow_blocks(
     least, programs = min(chosen.queries, FEWEST), rounds * num_threads()
     while queries > least and triton.cdiv(n_queries, queries) * sequences < programs:
         queries //= 2
-    return Blocks(min(queries, triton.next_power_of_2(n_queries)), _step_of(n_keys, step), rows=ROWS)
+    return Blocks(min(queries, triton.next_power_of_2(n_queries)), _step_of(n_keys, step), rows=ROWS, apart=True)
 
 
 def _step_of(n_keys: int, longest: int) -> int:

@@ -24,7 +24,7 @@ def attention_persistent_kernel(
     q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
     q_strides, k_strides, v_strides, o_strides, n_heads, heads_per_kv, n_queries, n_keys, dim, shares, items, last,
     CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
-    PART: tl.constexpr, WINDOW: tl.constexpr,
+    PART: tl.constexpr, WINDOW: tl.constexpr, REST: tl.constexpr,
 ):  # fmt: skip
     """`attend_queries` by fewer programs: program id p computes items p, p + programs, ... of `items`, which are
     `shares` of each sequence. An item is a block of queries; for causal attention without a window it is two, one as
@@ -41,7 +41,7 @@ def attention_persistent_kernel(
         attend_queries(
             block, sequence, q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
             q_strides, k_strides, v_strides, o_strides, n_heads, heads_per_kv, n_queries, n_keys, dim,
-            CAUSAL, NEGATIVE, BM, BN, BD, PART, WINDOW,
+            CAUSAL, NEGATIVE, BM, BN, BD, PART, WINDOW, REST,
         )  # fmt: skip
 
 

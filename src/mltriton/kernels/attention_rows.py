@@ -23,7 +23,7 @@ def attention_rows_kernel(
     q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
     q_strides, k_strides, v_strides, o_strides, n_heads, heads_per_kv, n_queries, n_keys, dim,
     CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
-    PART: tl.constexpr, WINDOW: tl.constexpr,
+    PART: tl.constexpr, WINDOW: tl.constexpr, REST: tl.constexpr,
 ):  # fmt: skip
     """`attention_kernel`, of whose BM queries each warp takes its share."""
     block = tl.program_id(0)
@@ -32,7 +32,7 @@ def attention_rows_kernel(
     attend_queries(
         block, tl.program_id(1), q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sm_scale,
         q_strides, k_strides, v_strides, o_strides, n_heads, heads_per_kv, n_queries, n_keys, dim,
-        CAUSAL, NEGATIVE, BM, BN, BD, PART, WINDOW, tl.warp_id(), BM // tl.num_warps(),
+        CAUSAL, NEGATIVE, BM, BN, BD, PART, WINDOW, REST, tl.warp_id(), BM // tl.num_warps(),
     )  # fmt: skip
 
 
@@ -43,6 +43,6 @@ def rows_launch(launch: Launch, rows: int) -> Launch:
 
 def mltriton_verify(name: str, rng: np.random.Generator) -> Example | None:
     """A launch for `mltriton verify`: causal, two heads on one, a length and a dimension that no block divides."""
-    q, k, v = (rng.standard_normal((2, heads, 70, 24), np.float32) for heads in (2, 1, 1))
-    launch = attention_launch(q, k, v, np.zeros_like(q), causal=True, blocks=Blocks(32, 32))
+    q, k, v = (rng.standard_normal((2, heads, 70, 72), np.float32) for heads in (2, 1, 1))
+    launch = attention_launch(q, k, v, np.zeros_like(q), causal=True, blocks=Blocks(32, 32, apart=True))
     return example_of(name, rows_launch(launch, 16))

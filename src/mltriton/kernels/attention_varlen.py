@@ -53,7 +53,7 @@ def attention_varlen_kernel(
     q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, q_starts, k_starts, sm_scale, q_strides, k_strides, v_strides, o_strides,
     n_heads, heads_per_kv, all_queries, dim,
     CAUSAL: tl.constexpr, NEGATIVE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
-    PART: tl.constexpr, WINDOW: tl.constexpr,
+    PART: tl.constexpr, WINDOW: tl.constexpr, REST: tl.constexpr,
 ):  # fmt: skip
     """`attend_queries` by program ids (block of queries, head, sequence); lse_ptr: f32 [heads, all queries] or None."""
     block, head, sequence = tl.program_id(0), tl.program_id(1), tl.program_id(2)
@@ -67,7 +67,7 @@ def attention_varlen_kernel(
         k, v = packed_at(k_ptr, k_strides, first_key), packed_at(v_ptr, v_strides, first_key)
         attend_queries(
             block, head, q[0], k[0], v[0], o[0], lse, sm_scale, q[1], k[1], v[1], o[1],
-            n_heads, heads_per_kv, n_queries, n_keys, dim, CAUSAL, NEGATIVE, BM, BN, BD, PART, WINDOW,
+            n_heads, heads_per_kv, n_queries, n_keys, dim, CAUSAL, NEGATIVE, BM, BN, BD, PART, WINDOW, REST,
         )  # fmt: skip
 
 

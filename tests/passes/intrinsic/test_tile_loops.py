@@ -406,6 +406,7 @@ def _attention(causal: bool) -> Operation:
         "BN": 128,
         "BD": 64,
         "PART": 0,
+        "REST": 0,
         "WINDOW": 0,
     }
     return _intrinsic(attention.attention_kernel, signature, **constants).body.block.ops[0]
