@@ -19,6 +19,7 @@ fail; elsewhere, and with `--hypothesis-profile=random` (`make test-all`), they 
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import re
@@ -85,6 +86,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         passed = set(path.read_text(encoding="utf-8").splitlines())
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid in passed])
         items[:] = [item for item in items if item.nodeid not in passed]
+
+
+def pytest_collection_finish() -> None:
+    """Tests and their modules stay: no collection of garbage looks at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:

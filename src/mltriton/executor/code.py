@@ -54,6 +54,7 @@ class Step:
     operands: list[Value]
     results: Sequence[Value]
     types: list[tuple[tuple[int, ...], np.dtype[Any]] | None]
+    only: Value | None  # the result, where there is one
 
 
 class Code:
@@ -83,7 +84,8 @@ class Code:
         if not flows and type(op) not in self.table:
             raise InvalidOperation(f"{op.name} does not run inside a block")
         call = self.flow[type(op)](op, self) if flows else self.table[type(op)](op)
-        return Step(op, call, flows, op.operands, op.results, [_form(result.type) for result in op.results])
+        only = op.results[0] if len(op.results) == 1 else None
+        return Step(op, call, flows, op.operands, op.results, [_form(result.type) for result in op.results], only)
 
 
 class ReadyBlock:
@@ -113,9 +115,11 @@ class ReadyBlock:
                     outcome = step.call(warp, *[frame[name] for name in step.operands])
                 if outcome is STOP:
                     yield step.op
-                elif len(step.results) == 1:
-                    _check(step, 0, outcome)
-                    frame[step.results[0]] = outcome
+                elif step.only is not None:
+                    form = step.types[0]
+                    if form is not None and (outcome.shape != form[0] or outcome.dtype is not form[1]):
+                        _check(step, 0, outcome)
+                    frame[step.only] = outcome
                 else:
                     for i, (name, value) in enumerate(zip(step.results, outcome or (), strict=True)):
                         _check(step, i, value)

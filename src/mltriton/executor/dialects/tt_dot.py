@@ -68,7 +68,8 @@ def combiner(block: Block, code: Code, warp: Warp, frame: Frame) -> Combine:
 
     def on_slices(left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
         results = ready.finish(warp, frame, [*left, *right])
-        return [np.broadcast_to(result, old.shape) for result, old in zip(results, left, strict=True)]
+        pairs = zip(results, left, strict=True)
+        return [result if result.shape == old.shape else np.broadcast_to(result, old.shape) for result, old in pairs]
 
     def on_elements(left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
         results = [np.empty_like(old) for old in left]
