@@ -113,6 +113,25 @@ def test_rounding():
     assert to_zero.tolist() == [1, 1 + 2.0**-10, -1 - 2.0**-10, 65504]
 
 
+@pytest.mark.parametrize("source", ["int64", "uint64"])
+def test_wide_integers_are_rounded_once(source: str):
+    """Next to the middle of two neighbours in bf16, nearer than f64 and f32 tell from it."""
+    middle = np.array([257 << shift for shift in (20, 45, 54)], source)
+    x = np.concatenate([middle - 1, middle, middle + 1, middle + 2 * 2**20 - 1, middle // 257 * 255])
+    if source == "int64":
+        x = np.concatenate([x, -x, [-(2**63)]])
+    x = np.resize(x, 32)
+    found = compute(lambda x: x.to(tl.bfloat16).to(tl.float64), x)
+    assert [int(value) for value in found] == [_rounded(int(value), 8) for value in x]
+
+
+def _rounded(number: int, bits: int) -> int:
+    """The nearest number of so many bits of precision, even ones of two."""
+    step = 1 << max(abs(number).bit_length() - bits, 0)
+    whole, rest = divmod(number, step)
+    return step * (whole + (2 * rest > step or (2 * rest == step and whole % 2 == 1)))
+
+
 def test_bool_of_nan_is_true():
     assert compute(lambda x: x.to(tl.int1), np.array([np.nan, 0, -0.0, 1e-30], np.float32)).tolist() == [
         True,

@@ -251,9 +251,12 @@ def test_rounding_toward_zero(isa, target):
 @pytest.mark.parametrize("target", FLOATS)
 @pytest.mark.parametrize("source", [*INTEGERS, "i1"])
 def test_integer_to_float(isa, source, target):
-    narrow_from_i64 = source == "i64" and target not in ("f32", "f64")
     casts = [f"%r = arith.{op} %x0 : tensor<Nx{source}> to tensor<Nx{target}>" for op in ("sitofp", "uitofp")]
-    check(isa, casts, [source], target, ulp=1 if narrow_from_i64 else 0)
+    x = numbers(source, 0, 256)
+    if source == "i64":  # and next to the middle of two neighbours, nearer than f64 tells from it
+        middle = np.array([257, 2049, -257, -511]) << np.arange(44, 52)[:, None]
+        x = np.concatenate([x, *(middle.ravel() + by for by in (-1, 0, 1, 2))])
+    check(isa, casts, [source], target, arrays=[x], count=x.size)
 
 
 LARGEST = {"f16": 65504.0}

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mltriton.dialects import arith
+from mltriton.dialects.arith_folding import MAX_EXACT
 from mltriton.executor.code import Handler, Maker, Table
 from mltriton.executor.values import Array, choose, decode, encode, is_block, is_wide, rounder, scalar, value_dtype
 from mltriton.ir.attributes import DenseAttr
@@ -218,14 +219,23 @@ def to_float(read: Unary) -> Maker:
 
     def make(op: Operation) -> Handler:
         to_type = rounder(element_type(op.results[0].type))
-        return lambda warp, values: to_type(_exact_float(read(values)))
+        is_direct = is_wide(element_type(op.results[0].type))
+        return lambda warp, values: to_type(_exact_float(read(values), is_direct))
 
     return make
 
 
-def _exact_float(values: Array) -> Array:
-    """Integers of at most 32 bits as float64, so that they are rounded once; int64 converts directly."""
-    return values if values.dtype.kind == "f" or values.dtype.itemsize == 8 else values.astype(np.float64)
+def _exact_float(values: Array, is_direct: bool) -> Array:
+    """Integers as float64, so that they are rounded once; int64 converts directly where numpy has the type, and else
+    as a number between the same two neighbours in float64, which no narrower type tells from it.
+    """
+    if values.dtype.kind == "f" or (is_direct and values.dtype.itemsize == 8):
+        return values
+    if values.dtype.itemsize == 8:
+        inside = values & values.dtype.type(0xFFF)
+        odd = values - inside + choose(inside != 0, values.dtype.type(0x800), values.dtype.type(0))
+        values = choose(np.abs(values) <= values.dtype.type(MAX_EXACT), values, odd)
+    return values.astype(np.float64)
 
 
 def to_integer(through: type[np.generic]) -> Maker:

@@ -50,9 +50,9 @@ def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
     product, error = _two_product(a, b)
     total = product + c
     part = total - product
-    rest = (product - (total - part)) + (c - part)
-    corrected = total + (rest + error)
-    return choose(np.isfinite(corrected), corrected, total)
+    rest = (product - (total - part)) + (c - part) + error
+    corrected = total + rest
+    return choose(np.isfinite(corrected) & (rest != 0), corrected, total)  # a zero keeps its sign
 
 
 def _two_product(a: Array, b: Array) -> tuple[Array, Array]:

@@ -1,15 +1,16 @@
 """Conversions between integers, floats and pointers.
 
 Level: intrinsic -> llvm. Guarantees: conversions to a narrower float round once, whatever they come from (i64 to a
-float of 8 or 16 bits goes through f64 first); float to integer out of range is unspecified.
+float of 8 or 16 bits goes through f64, rounded to odd); float to integer out of range is unspecified.
 """
 
 from __future__ import annotations
 
 from mltriton.dialects import arith, tt
+from mltriton.dialects.arith_folding import MAX_EXACT
 from mltriton.ir.types import F32, F64, element_type
 from mltriton.targets.llvm.emit.context import Emitter, Rule, Rules
-from mltriton.targets.llvm.types import Type, Value
+from mltriton.targets.llvm.types import Type, Value, constant
 
 
 def result_like(e: Emitter, op: arith.Cast, value: Value) -> Type:
@@ -42,10 +43,24 @@ def from_integer(name: str) -> Rule:
     def rule(e: Emitter, op: arith.Cast) -> Value:
         value, target = e.get(op.source), element_type(op.results[0].type)
         is_direct = target is F32 or target is F64
+        if value.type.bits == 64 and not is_direct:
+            value = _exact_in_f64(e, value, signed=name == "sitofp")
         through = result_like(e, op, value).element if is_direct else ("float" if value.type.bits <= 16 else "double")
         return e.narrow(e.function.cast(name, value, value.type.with_element(through)), target)
 
     return rule
+
+
+def _exact_in_f64(e: Emitter, value: Value, *, signed: bool) -> Value:
+    """An i64 that f64 holds, and that a float of at most 41 bits of precision cannot tell from `value`: of numbers that
+    f64 might round, the last 12 bits become their middle unless all are 0.
+    """
+    f = e.function
+    none, middle = constant(value.type, 0), constant(value.type, 0x800)
+    rest = f.select(f.icmp("eq", f.and_(value, 0xFFF), 0), none, middle)
+    odd = f.or_(f.and_(value, -0x1000), rest)
+    shifted = f.add(value, MAX_EXACT) if signed else value
+    return f.select(f.icmp("ule", shifted, 2 * MAX_EXACT if signed else MAX_EXACT), value, odd)
 
 
 def to_integer(name: str) -> Rule:
