@@ -43,7 +43,8 @@ def test_fma_rounds_once(apply: Any) -> None:
         got = apply(f"%r = math.fma %x0, %x1, %x2 : tensor<Nx{type}>", [(type, a), (type, a), (type, -(a * a))], type)
         assert got[0] == 2.0 ** (-2 * bits)  # what a rounded product would lose
         least, zero = np.array([-0.0], dtype), np.array([0.0], dtype)
-        got = apply(f"%r = math.fma %x0, %x1, %x2 : tensor<Nx{type}>", [(type, least), (type, zero), (type, least)], type)
+        operands = [(type, least), (type, zero), (type, least)]
+        got = apply(f"%r = math.fma %x0, %x1, %x2 : tensor<Nx{type}>", operands, type)
         assert np.signbit(got[0])  # -0 + -0
 
 

@@ -209,6 +209,7 @@ def histogram(x: Block, bins: int) -> Block:
 LANGUAGE: dict[str, Any] = {
     **{name: DType(name) for name in STORAGE},
     "constexpr": int,
+    "cdiv": lambda a, b: (a + (b - 1)) // b,
     "debug_barrier": lambda: None,
     "load": load,
     "store": store,

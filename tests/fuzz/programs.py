@@ -2,8 +2,8 @@
 
 `program(seed)` gives a `Program`: its text and the arguments of a launch. `STYLES` says what it is made of: control
 flow around every kind of step, operations on shapes before reductions and scans in one to four dimensions, dots of
-operands that lie in memory in any way, or loops of dots that take each other's results (`chains.py`). `evaluator.py`
-says what it computes.
+operands that lie in memory in any way, loops of dots that take each other's results (`chains.py`), or sums over K as
+users write them (`products.py`). `evaluator.py` says what it computes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from fuzz.body import INTEGERS, LIMIT, SIGNED, UNSIGNED, WHOLE, Body, Var, clamp
 from fuzz.chains import chains
 from fuzz.evaluator import encoded
 from fuzz.memory import memory
+from fuzz.products import products
 from fuzz.values import COMBINES, STEPS
 
 HEADER = "import mltriton as triton\nimport mltriton.language as tl\n\n\n"
@@ -373,6 +374,7 @@ STYLES: dict[str, Callable[[Writer], None]] = {
     "dots": Writer.dots,
     "memory": memory,
     "chains": chains,
+    "products": products,
 }
 NESTED: dict[Callable[[Writer], None], int] = {Writer.branch: 4, Writer.loop: 3, Writer.while_loop: 1}
 CONTROL = set(itertools.chain(NESTED, [Writer.early_return]))

@@ -17,7 +17,8 @@ from fuzz.programs import STYLES, program
 from fuzz.scratch import scratch_bytes, scratch_of_nan
 from ptx_emulator.launch import install
 
-COUNTS = {"control": 10, "shapes": 12, "rows": 4, "dots": 4, "memory": 12, "chains": 2}  # half as many on other targets
+# Programs of each style on the CPU; half as many on other targets.
+COUNTS = {"control": 10, "shapes": 12, "rows": 4, "dots": 4, "memory": 12, "chains": 2, "products": 4}
 TARGETS = ["generic", "cpu", "xe:pvc/levels"]
 SHOWN, LARGE = (1029, 1098, 1198, 7103), (179, 215)
 SHOWN_ON_CPU = (153,)
@@ -90,7 +91,7 @@ def test_programs_on_an_emulated_gpu(style: str, seed: int, monkeypatch: pytest.
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 400, 10))
-@pytest.mark.parametrize("style", ["control", "dots", "rows", "shapes"])
+@pytest.mark.parametrize("style", ["control", "dots", "products", "rows", "shapes"])
 def test_many_programs_on_an_emulated_gpu(
     style: str, first: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
