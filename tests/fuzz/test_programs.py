@@ -82,9 +82,9 @@ def test_large_chains_on_an_emulated_gpu(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert not _complaints("chains", "cuda:90", LARGE, tmp_path)
 
 
-@pytest.mark.parametrize(("style", "seed"), [("dots", 466), ("shapes", 398)])
+@pytest.mark.parametrize(("style", "seed"), [("dots", 466), ("shapes", 398), ("products", 1022)])
 def test_programs_on_an_emulated_gpu(style: str, seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Masks of left operands; warps that gather blocks of different sizes."""
+    """Masks of left operands; warps that gather blocks of different sizes; sums that wrap."""
     install(monkeypatch)
     assert not _complaints(style, "cuda:90", [seed], tmp_path)
 

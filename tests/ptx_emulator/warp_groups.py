@@ -14,7 +14,7 @@ import numpy as np
 
 from .memory import Array, EmulationError
 from .text import Instruction, Operand
-from .warps import FACTORS, fragments, put
+from .warps import FACTORS, added, fragments, put
 
 if TYPE_CHECKING:
     from .threads import Threads
@@ -140,7 +140,7 @@ def _multiply(t: Threads, i: Instruction, products: Products, threads: Array) ->
         for number, part in enumerate(d.parts):
             held = t.read(part, kind)[threads] if adds else np.zeros(len(threads), _ZEROS[kind])
             found = product[row + 8 * (number >> 1 & 1), 8 * (number >> 2) + column + (number & 1)]
-            put(t, part, threads, (found + held).astype(held.dtype), kind)
+            put(t, part, threads, added(found, held), kind)
     products.sums |= {part.name: products.closed for part in d.parts}
 
 

@@ -137,8 +137,14 @@ def _multiply(t: Threads, i: Instruction) -> None:
             put(t, result, warps, total, "b32")
         return
     for number, result in enumerate(d):
-        total = product[:, g + 8 * (number >> 1), 2 * k + (number & 1)] + held[number]
-        put(t, result, warps, total.astype(held[number].dtype), kind)
+        places = (slice(None), g + 8 * (number >> 1), 2 * k + (number & 1))
+        put(t, result, warps, added(product[places], held[number]), kind)
+
+
+def added(product: Array, held: Array) -> Array:
+    """A product in float64 and what it is added to, in that one's type: integers wrap."""
+    exact = product.astype(np.int64) if held.dtype == np.int32 else product
+    return (exact + held).astype(held.dtype)
 
 
 def put(t: Threads, result: Any, warps: Array, value: Array, kind: str) -> None:
