@@ -201,6 +201,12 @@ def test_tiles_are_powers_of_two_that_a_descriptor_takes(m: int, n: int, k: int,
     assert tile.k * item >= 16
 
 
+def test_one_thread_takes_larger_blocks_than_several() -> None:
+    """Several blocks share work between threads; one packs B once."""
+    assert choose_tile(512, 512, 512, 4, threads=1)[:2] == (512, 512)
+    assert choose_tile(512, 512, 512, 4, threads=2)[:2] == (256, 256)
+
+
 ONES = np.ones((4, 4), np.float32)
 
 

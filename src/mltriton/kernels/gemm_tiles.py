@@ -103,7 +103,8 @@ def choose_tile(m: int, n: int, k: int, item_bytes: int, batch: int = 1, threads
     team = threads or os.cpu_count() or 1
 
     def value(block: tuple[int, int]) -> float:
-        return speed(m, n, block, team) * balance(m, n, block, batch, team, item_bytes)
+        even = balance(m, n, block, batch, team, item_bytes) if team > 1 else 1  # One thread waits for no other.
+        return speed(m, n, block, team) * even
 
     return tile_of(max(blocks_of(m, n, item_bytes), key=value), k, item_bytes)
 
