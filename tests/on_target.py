@@ -43,9 +43,10 @@ _DIFFERENT = {
 _MISSING = {
     "cuda": {
         "test_grouped_matmul_through_pointers_in_memory": "addresses in arrays are those of main memory",
-        "test_assembly.py": "the assembly is x86's",
     }
 }
+# What is not even compiled for them.
+_FOREIGN = {"cuda": {"test_assembly.py": "the assembly is x86's"}}
 _BITS = {"f32": ("<f", "<I"), "f64": ("<d", "<Q")}
 
 
@@ -67,12 +68,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = items[number::of]
         config.hook.pytest_deselected(items=[item for place, item in enumerate(items) if place % of != number])
         items[:] = kept
-    family = str(config.getoption("--target")).partition(":")[0]
+    family, other = (str(config.getoption(name)).partition(":")[0] for name in ("--target", "--compiled-for"))
+    missing = _MISSING.get(family, {}) | _FOREIGN.get(family, {}) | _FOREIGN.get(other, {})
     for item in items:
         for name, reason in _DIFFERENT.get(family, {}).items():
             if item.nodeid.endswith(name):
                 item.add_marker(pytest.mark.xfail(reason=reason, strict=False))
-        for name, reason in _MISSING.get(family, {}).items():
+        for name, reason in missing.items():
             if name in item.nodeid:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
