@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from mltriton.analysis.distinct_elements import Distinct, distinct_elements
 from mltriton.dialects import arith, gpu, scf, tt, ttg, ttng
 from mltriton.dialects.scf_flow import handed_from
 from mltriton.ir.attributes import IntegerAttr
@@ -96,6 +95,8 @@ def same_elements(a: Operation, b: Operation) -> bool:
         return False
     if isinstance(a, SHARED) or isinstance(b, SHARED):
         return isinstance(a, SHARED) and isinstance(b, SHARED) and is_same_window(a.memory, b.memory)
+    from mltriton.analysis.distinct_elements import Distinct, distinct_elements  # Most accesses touch no memory twice.
+
     is_other, distinct = through_other_parameter(a, b), distinct_elements(pointer_of(b))
     if distinct is Distinct.NO or (distinct is Distinct.UNKNOWN and not is_other):
         return False

@@ -30,7 +30,6 @@ from mltriton.ir.types import (
     shape_of,
 )
 from mltriton.layouts.base import SharedEncoding
-from mltriton.layouts.hardware import linear_layout
 
 Attributes = dict[str, Attribute]
 
@@ -72,6 +71,10 @@ class LocalAlloc(Operation, name="ttg.local_alloc", writes=True):
     def verify(self) -> None:
         result = memory(self, "the result", self.result)
         if isinstance(result.encoding, SharedEncoding):
+            from mltriton.layouts.hardware import (
+                linear_layout,  # Few blocks in shared memory have a layout of their own.
+            )
+
             try:
                 linear_layout(result.encoding, result.shape)
             except (LookupError, ValueError) as problem:

@@ -15,8 +15,8 @@ from mltriton.errors import LoopCarriedTypeError, NameNotFoundError
 from mltriton.frontend.assignment import set_hinted, stored
 from mltriton.frontend.values import describe, is_number, is_runtime, is_same_constant, is_same_type, is_tuple, rebuilt
 from mltriton.ir.operation import Block, BlockArgument, Value
+from mltriton.ir.promises import attach
 from mltriton.language.building import deferred
-from mltriton.language.hints import attach
 from mltriton.language.tensor import flatten, unflatten
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Carried:
             for init, argument, is_invariant in zip(self.handles, arguments, self._is_invariant, strict=True):
                 if is_invariant:
                     argument.replace_by(init)
-                    attach(init, deferred().pop(argument, {}))
+                    attach(init, deferred().pop(argument, {}), deferred())
             self._shrink(block, arguments)
 
     def _shrink(self, block: Block, arguments: Sequence[BlockArgument]) -> None:

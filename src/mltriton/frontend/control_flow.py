@@ -31,7 +31,6 @@ from mltriton.ir.operation import Block, Region, Value
 from mltriton.language.casting import cast as cast_to
 from mltriton.language.constants import unwrap
 from mltriton.language.creation import full
-from mltriton.language.shapes import item
 from mltriton.language.tensor import flatten, tensor, unflatten
 from mltriton.language.types import int1, int64
 
@@ -148,7 +147,11 @@ def truth(frame: Frame, node: ast.expr, condition: Any) -> tensor:
             hint="tl.where(condition, a, b) chooses for each element; a mask leaves elements out of loads and stores.",
         )
     frame.mark(node)
-    return cast_to(item(condition), int1)
+    if condition.type.is_block():
+        from mltriton.language.shapes import item  # Few conditions are blocks of one element.
+
+        condition = item(condition)
+    return cast_to(condition, int1)
 
 
 def static_truth(frame: Frame, node: ast.expr) -> bool:

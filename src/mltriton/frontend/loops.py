@@ -21,9 +21,7 @@ from mltriton.frontend.values import describe, is_runtime
 from mltriton.ir.operation import Block, Region
 from mltriton.language.building import is_debugging
 from mltriton.language.casting import cast as cast_to
-from mltriton.language.comparison import where
 from mltriton.language.constants import constexpr, unwrap
-from mltriton.language.debug import device_assert
 from mltriton.language.iterators import static_range
 from mltriton.language.semantic import to_tensor
 from mltriton.language.tensor import tensor
@@ -107,6 +105,9 @@ def _bounds(frame: Frame, stmt: ast.For, found: Any) -> _Bounds:
 
 def _where_it_counts_up(start: tensor, end: tensor, step: tensor) -> tensor:
     """The end of a range; one that would never end, or that counts down, is a failed assertion and has no iteration."""
+    from mltriton.language.comparison import where  # Few kernels are debugged.
+    from mltriton.language.debug import device_assert
+
     is_positive = step > 0
     device_assert(is_positive, "a range whose step is known only when the kernel runs must count up")
     return where(is_positive, end, start)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import gcd
+from typing import cast
 
 from mltriton.ir.attributes import Attribute, DenseArrayAttr, DenseAttr, IntegerAttr
 from mltriton.ir.operation import Operation, Value
@@ -47,6 +48,14 @@ def can_promise(value: Value) -> bool:
     """Whether the operation that makes a value can say so of it."""
     op = value.defining_op
     return op is not None and len(op.results) == 1 and not op.regions
+
+
+def attach(value: Value, promises: Mapping[str, Numbers], deferred: dict[Value, dict[str, Numbers]]) -> None:
+    """Say of a value what is promised of it, at once or, where no operation of its own makes it, in `deferred`."""
+    if can_promise(value):
+        promise(cast(Operation, value.defining_op), promises)
+    else:
+        deferred.setdefault(value, {}).update(promises)
 
 
 def takes_over(value: Value, op: Operation) -> bool:

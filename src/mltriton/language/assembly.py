@@ -19,8 +19,7 @@ from mltriton.language.building import builtin, current
 from mltriton.language.casting import cast as converted
 from mltriton.language.constants import unwrap
 from mltriton.language.mapping import apart, together
-from mltriton.language.semantic import broadcast_all, to_tensor
-from mltriton.language.shapes import constexpr_int
+from mltriton.language.semantic import broadcast_all, constexpr_int, to_tensor
 from mltriton.language.tensor import tensor
 from mltriton.language.types import dtype
 

@@ -12,12 +12,13 @@ from typing import cast
 from mltriton.dialects import tt
 from mltriton.errors import PointerError, ShapeMismatchError, TypeMismatchError
 from mltriton.language import types
+from mltriton.language.access_options import option
 from mltriton.language.arithmetic import bitwise_and, invert
 from mltriton.language.building import builtin, current, made_builtin
 from mltriton.language.casting import cast as convert_dtype
 from mltriton.language.casting import reinterpret
 from mltriton.language.comparison import less_than, where
-from mltriton.language.memory import broadcast_shape, check_writable, option
+from mltriton.language.memory import broadcast_shape, check_writable
 from mltriton.language.semantic import broadcast_all, stored_as, to_tensor
 from mltriton.language.tensor import tensor
 from mltriton.language.types import dtype, pointer_type

@@ -16,8 +16,7 @@ from mltriton.ir.operation import Value
 from mltriton.language import types
 from mltriton.language.building import builtin, current
 from mltriton.language.casting import cast as convert_dtype
-from mltriton.language.semantic import integer_scalar, per_dimension
-from mltriton.language.shapes import constexpr_int
+from mltriton.language.semantic import constexpr_int, integer_scalar, per_dimension
 from mltriton.language.shared_memory import advanced, shared_pointer
 from mltriton.language.tensor import tensor
 from mltriton.language.types import block_type, pointer_type

@@ -8,8 +8,7 @@ from mltriton.dialects import tt
 from mltriton.errors import PowerOfTwoError, ShapeMismatchError, TypeMismatchError
 from mltriton.language import semantic, types
 from mltriton.language.building import builtin, current
-from mltriton.language.semantic import to_tensor
-from mltriton.language.shapes import constexpr_int, item
+from mltriton.language.semantic import constexpr_int, to_tensor
 from mltriton.language.tensor import tensor
 from mltriton.language.types import block_type, checked_shape, dtype
 
@@ -65,7 +64,11 @@ def full(shape: Sequence[int], value: object, dtype: dtype) -> tensor:
             found=value.type.name,
             hint="use tl.broadcast_to for a block",
         )
-    return semantic.splat(semantic.convert(item(value), dtype), sizes)
+    if value.type.is_block():
+        from mltriton.language.shapes import item  # Few kernels have blocks of one element.
+
+        value = item(value)
+    return semantic.splat(semantic.convert(value, dtype), sizes)
 
 
 @builtin

@@ -14,10 +14,10 @@ from mltriton.dialects import arith, tt
 from mltriton.errors import DescriptorError, PointerError, ShapeMismatchError
 from mltriton.ir.operation import Value
 from mltriton.language import types
+from mltriton.language.access_options import EVICTION, LOAD_CACHE, PADDING, option
 from mltriton.language.arithmetic import maximum, minimum
 from mltriton.language.building import builtin, current
 from mltriton.language.creation import full
-from mltriton.language.memory import EVICTION, LOAD_CACHE, PADDING, option
 from mltriton.language.semantic import integer_scalar, sequence, stored_as
 from mltriton.language.tensor import tensor, tensor_descriptor
 from mltriton.language.types import block_type, pointer_type, tensor_descriptor_type

@@ -7,16 +7,14 @@ promise that does not hold makes the result unspecified.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 from mltriton.dialects import gpu, tt
 from mltriton.errors import ShapeMismatchError, TypeMismatchError
-from mltriton.ir.operation import Operation, Value
-from mltriton.ir.promises import can_promise, promise
+from mltriton.ir.promises import attach
 from mltriton.language.building import builtin, current, deferred
-from mltriton.language.semantic import as_operand
-from mltriton.language.shapes import constexpr_int
+from mltriton.language.semantic import as_operand, constexpr_int
 from mltriton.language.tensor import tensor
 
 __all__ = ["assume", "debug_barrier", "max_constancy", "max_contiguous", "multiple_of"]
@@ -35,16 +33,8 @@ def _promise(attribute: str, value: object, values: object, name: str) -> object
             expected=str(rank),
             found=f"{len(numbers)} for {operand.type.name}",
         )
-    attach(operand.handle, {attribute: numbers})
+    attach(operand.handle, {attribute: numbers}, deferred())
     return operand
-
-
-def attach(value: Value, promises: Mapping[str, tuple[int, ...]]) -> None:
-    """Say of a value what is promised of it, at once or, where no operation of its own makes it, when all is built."""
-    if can_promise(value):
-        promise(cast(Operation, value.defining_op), promises)
-    else:
-        deferred().setdefault(value, {}).update(promises)
 
 
 @builtin

@@ -15,8 +15,8 @@ from mltriton.language import semantic
 from mltriton.language.arithmetic import bitwise_xor
 from mltriton.language.building import builtin, current
 from mltriton.language.creation import arange
-from mltriton.language.semantic import to_tensor
-from mltriton.language.shapes import expand_dims, required_block, shown, wrapped_axis
+from mltriton.language.semantic import shown, to_tensor, wrapped_axis
+from mltriton.language.shapes import expand_dims, required_block
 from mltriton.language.tensor import tensor
 from mltriton.language.types import block_type
 

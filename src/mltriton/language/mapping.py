@@ -16,8 +16,8 @@ from mltriton.ir.operation import Block
 from mltriton.language.building import builtin, current, inline
 from mltriton.language.creation import full
 from mltriton.language.reductions import reduce
-from mltriton.language.semantic import broadcast_all, to_tensor
-from mltriton.language.shapes import constexpr_int, join, reshape, split
+from mltriton.language.semantic import broadcast_all, constexpr_int, to_tensor
+from mltriton.language.shapes import join, reshape, split
 from mltriton.language.tensor import tensor
 from mltriton.language.types import dtype
 

@@ -18,7 +18,6 @@ from mltriton.language import types
 from mltriton.language.building import builtin, current
 from mltriton.language.casting import cast
 from mltriton.language.semantic import literal
-from mltriton.language.shapes import reshape
 from mltriton.language.tensor import tensor
 from mltriton.language.types import block_type, dtype
 from mltriton.runtime.config import F32_DEFAULT
@@ -78,6 +77,8 @@ def dot(
 
 def _in_batches(a: tensor, b: tensor, acc: object, *options: Any) -> tensor:
     """The product of blocks of more than three dimensions, with all but the last two as one."""
+    from mltriton.language.shapes import reshape  # Few products have so many.
+
     shape = _result_shape(a.type.shape, b.type.shape, a, b)
 
     def flat(value: tensor) -> tensor:

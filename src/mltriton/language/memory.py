@@ -11,42 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from mltriton.dialects import tt
-from mltriton.errors import OptionError, PointerError, ShapeMismatchError, TypeMismatchError
+from mltriton.errors import PointerError, ShapeMismatchError, TypeMismatchError
 from mltriton.language import types
+from mltriton.language.access_options import EVICTION, LOAD_CACHE, PADDING, STORE_CACHE, option
 from mltriton.language.building import builtin, current
 from mltriton.language.casting import cast as convert_dtype
-from mltriton.language.semantic import broadcast_all, broadcast_to, common_shape, stored_as, to_tensor
-from mltriton.language.shapes import wrapped_axis
-from mltriton.language.shared_memory import forbid_options, load_shared, shared_pointer, store_shared
-from mltriton.language.tensor import tensor
+from mltriton.language.semantic import broadcast_all, broadcast_to, common_shape, stored_as, to_tensor, wrapped_axis
+from mltriton.language.tensor import composite, tensor
 from mltriton.language.types import block_type, dtype, pointer_type
 
 __all__ = ["load", "store"]
-
-LOAD_CACHE = {"": None, ".ca": "ca", ".cg": "cg", ".cs": "cs", ".cv": "cv"}
-STORE_CACHE = {"": None, ".wb": "wb", ".cg": "cg", ".cs": "cs", ".wt": "wt"}
-EVICTION = {"": None, "evict_normal": None, "evict_first": "evict_first", "evict_last": "evict_last"}
-PADDING = {"": None, "zero": "pad_zero", "nan": "pad_nan"}
-# How upstream calls options, by a word of ours.
-_UPSTREAM = {
-    "cache": "Cache modifier",
-    "eviction": "Eviction policy",
-    "padding": "Padding option",
-    "sem": "Memory semantic",
-    "scope": "Memory semantic",
-}
-
-
-def option(table: Mapping[str, str | None], value: object, name: str) -> str | None:
-    """The IR's keyword for an option; `OptionError` for one that is not in the table."""
-    value = "" if value is None else value
-    if not isinstance(value, str) or value not in table:
-        known = ", ".join(map(repr, table))
-        kind = next((words for word, words in _UPSTREAM.items() if word in name), "Option")
-        raise OptionError(
-            f"unknown {name}", expected=f"one of {known}", found=repr(value), upstream=f"{kind} {value} not supported"
-        )
-    return table[value]
 
 
 @builtin
@@ -69,9 +43,13 @@ def load(
     `boundary_check` lists the dimensions that may reach outside the tensor; what lies outside is 0, or NaN with
     `padding_option="nan"`.
     """
-    if isinstance(pointer, shared_pointer):
-        forbid_options("tl.load", mask=mask, other=other, boundary_check=boundary_check, padding_option=padding_option)
-        return load_shared(pointer)
+    if isinstance(pointer, composite):
+        from mltriton.language.shared_memory import forbid_options, load_shared, shared_pointer  # Few kernels have any.
+
+        if isinstance(pointer, shared_pointer):
+            options = {"boundary_check": boundary_check, "padding_option": padding_option}
+            forbid_options("tl.load", mask=mask, other=other, **options)
+            return load_shared(pointer)
     source = _pointer(pointer, "tl.load")
     hints: dict[str, Any] = {
         "cache": option(LOAD_CACHE, cache_modifier, "cache_modifier of tl.load"),
@@ -145,10 +123,13 @@ def store(
 
     Through a block pointer inside the tensor along `boundary_check`.
     """
-    if isinstance(pointer, shared_pointer):
-        forbid_options("tl.store", mask=mask, boundary_check=boundary_check)
-        store_shared(pointer, value)
-        return
+    if isinstance(pointer, composite):
+        from mltriton.language.shared_memory import forbid_options, shared_pointer, store_shared  # As above.
+
+        if isinstance(pointer, shared_pointer):
+            forbid_options("tl.store", mask=mask, boundary_check=boundary_check)
+            store_shared(pointer, value)
+            return
     target = _pointer(pointer, "tl.store")
     check_writable(target, "tl.store")
     hints: dict[str, Any] = {

@@ -6,7 +6,7 @@ from mltriton.dialects import tt
 from mltriton.errors import AxisError
 from mltriton.language import types
 from mltriton.language.building import builtin, current
-from mltriton.language.shapes import constexpr_int
+from mltriton.language.semantic import constexpr_int
 from mltriton.language.tensor import tensor
 
 __all__ = ["num_programs", "program_id"]

@@ -14,8 +14,7 @@ from mltriton.language.building import builtin
 from mltriton.language.casting import cast
 from mltriton.language.comparison import less_than, where
 from mltriton.language.math import cos, log, sin, sqrt
-from mltriton.language.semantic import literal, to_tensor
-from mltriton.language.shapes import constexpr_int
+from mltriton.language.semantic import constexpr_int, literal, to_tensor
 from mltriton.language.tensor import tensor
 from mltriton.records import NamedTuple
 

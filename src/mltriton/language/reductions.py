@@ -30,8 +30,8 @@ from mltriton.language.combining import Combine, Values, combining_region, sourc
 from mltriton.language.comparison import equal, greater_than, less_than, not_equal, where
 from mltriton.language.creation import arange
 from mltriton.language.indexing import along
-from mltriton.language.semantic import to_tensor
-from mltriton.language.shapes import expand_dims, wrapped_axis
+from mltriton.language.semantic import to_tensor, wrapped_axis
+from mltriton.language.shapes import expand_dims
 from mltriton.language.shapes import reshape as reshape_block
 from mltriton.language.tensor import tensor
 from mltriton.language.types import block_type, dtype

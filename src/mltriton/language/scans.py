@@ -14,8 +14,7 @@ from mltriton.errors import AxisError
 from mltriton.language.arithmetic import add, mul, without_bfloat16
 from mltriton.language.building import builtin, current, made_builtin
 from mltriton.language.combining import Combine, Values, combining_region, sources_of, sum_dtype, wrapped
-from mltriton.language.semantic import to_tensor
-from mltriton.language.shapes import wrapped_axis
+from mltriton.language.semantic import to_tensor, wrapped_axis
 from mltriton.language.tensor import tensor
 from mltriton.language.types import dtype
 from mltriton.language.warps import AcrossWarps, across_warps

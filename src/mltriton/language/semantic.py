@@ -2,7 +2,7 @@
 
 Takes tensors and Python scalars; guarantees upstream Triton's rules: a Python scalar of an equal or lower kind
 (bool < int < float) takes the tensor's dtype, the others are promoted by `computation_type`, blocks are broadcast
-after leading dimensions of size 1 are added.
+after leading dimensions of size 1 are added. Also what must be known when compiling: integers and axes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.dialects import arith, tt
-from mltriton.errors import ShapeMismatchError, TypeMismatchError
+from mltriton.errors import AxisError, ConstexprError, ShapeMismatchError, TypeMismatchError
 from mltriton.ir.attributes import DenseAttr, FloatAttr, IntegerAttr
 from mltriton.ir.floats import convert_float
 from mltriton.ir.types import FloatType, IntegerType, TensorType
@@ -348,3 +348,38 @@ def expand_dims(value: tensor, axis: int) -> tensor:
         current().emit(tt.ExpandDims, value.handle, axis=axis),
         block_type(value.dtype, (*shape[:axis], 1, *shape[axis:])),
     )
+
+
+def constexpr_int(value: object, what: str) -> int:
+    """An integer known when compiling; `ConstexprError` otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConstexprError(
+            f"{what} must be known when compiling",
+            expected="an int or a tl.constexpr",
+            found=shown(value),
+            hint="declare the kernel parameter as `NAME: tl.constexpr`" if isinstance(value, tensor) else None,
+        )
+    return value
+
+
+def shown(value: object) -> str:
+    """A value in a message."""
+    return repr(value) if isinstance(value, tensor) else f"{value!r} of type {type(value).__name__}"
+
+
+def wrapped_axis(axis: object, rank: int, what: str) -> int:
+    """An axis counted from the front; `AxisError` if it is out of range."""
+    number = constexpr_int(axis, f"the axis of {what}")
+    if not -rank <= number < rank:
+        expected = (
+            f"{-rank} to {rank - 1}, since the block has {rank} dimension{'s' * (rank != 1)}"
+            if rank
+            else "a block: a scalar has no axes"
+        )
+        raise AxisError(
+            f"the axis of {what} is out of range",
+            expected=expected,
+            found=str(number),
+            upstream=f"invalid axis {number}. Expected {-rank} <= axis < {rank}",
+        )
+    return number % rank

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from mltriton.dialects import tt
-from mltriton.errors import AxisError, ConstexprError, ShapeMismatchError, TypeMismatchError
+from mltriton.errors import AxisError, ShapeMismatchError, TypeMismatchError
 from mltriton.language import semantic
 from mltriton.language.building import builtin, current
-from mltriton.language.semantic import to_tensor
+from mltriton.language.semantic import to_tensor, wrapped_axis
 from mltriton.language.tensor import tensor
 from mltriton.language.types import block_type, checked_shape
 
@@ -35,41 +35,6 @@ __all__ = [
     "unsqueeze",
     "view",
 ]
-
-
-def constexpr_int(value: object, what: str) -> int:
-    """An integer known when compiling; `ConstexprError` otherwise."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ConstexprError(
-            f"{what} must be known when compiling",
-            expected="an int or a tl.constexpr",
-            found=shown(value),
-            hint="declare the kernel parameter as `NAME: tl.constexpr`" if isinstance(value, tensor) else None,
-        )
-    return value
-
-
-def shown(value: object) -> str:
-    """A value in a message."""
-    return repr(value) if isinstance(value, tensor) else f"{value!r} of type {type(value).__name__}"
-
-
-def wrapped_axis(axis: object, rank: int, what: str) -> int:
-    """An axis counted from the front; `AxisError` if it is out of range."""
-    number = constexpr_int(axis, f"the axis of {what}")
-    if not -rank <= number < rank:
-        expected = (
-            f"{-rank} to {rank - 1}, since the block has {rank} dimension{'s' * (rank != 1)}"
-            if rank
-            else "a block: a scalar has no axes"
-        )
-        raise AxisError(
-            f"the axis of {what} is out of range",
-            expected=expected,
-            found=str(number),
-            upstream=f"invalid axis {number}. Expected {-rank} <= axis < {rank}",
-        )
-    return number % rank
 
 
 def _listed(sizes: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -20,8 +20,17 @@ from mltriton.language import types
 from mltriton.language.building import builtin, current, entry_block
 from mltriton.language.casting import cast as convert_dtype
 from mltriton.language.constants import constexpr
-from mltriton.language.semantic import broadcast_to, common_shape, integer_scalar, literal, sequence, splat, stored_as
-from mltriton.language.shapes import constexpr_int, shown
+from mltriton.language.semantic import (
+    broadcast_to,
+    common_shape,
+    constexpr_int,
+    integer_scalar,
+    literal,
+    sequence,
+    shown,
+    splat,
+    stored_as,
+)
 from mltriton.language.tensor import composite, tensor
 from mltriton.language.types import block_type, dtype
 from mltriton.language.warps import require_warps

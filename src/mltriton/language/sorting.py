@@ -13,8 +13,7 @@ from mltriton.language.comparison import equal, greater_than, not_equal, where
 from mltriton.language.creation import arange
 from mltriton.language.indexing import along, gather
 from mltriton.language.reductions import ordered_dtype
-from mltriton.language.semantic import to_tensor
-from mltriton.language.shapes import constexpr_int, wrapped_axis
+from mltriton.language.semantic import constexpr_int, to_tensor, wrapped_axis
 from mltriton.language.tensor import tensor
 
 __all__ = ["bitonic_merge", "sort", "topk"]

@@ -17,8 +17,8 @@ from mltriton.language.comparison import equal
 from mltriton.language.creation import arange
 from mltriton.language.math import exp, fdiv
 from mltriton.language.reductions import max, sum
-from mltriton.language.semantic import to_tensor
-from mltriton.language.shapes import broadcast_to, constexpr_int, expand_dims, wrapped_axis
+from mltriton.language.semantic import constexpr_int, to_tensor, wrapped_axis
+from mltriton.language.shapes import broadcast_to, expand_dims
 from mltriton.language.tensor import tensor
 
 __all__ = ["histogram", "sigmoid", "softmax", "swizzle2d"]

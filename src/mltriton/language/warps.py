@@ -16,7 +16,7 @@ from mltriton.ir.types import I32
 from mltriton.language import types
 from mltriton.language.building import builtin, current, current_warps
 from mltriton.language.constants import constexpr
-from mltriton.language.shapes import constexpr_int, shown
+from mltriton.language.semantic import constexpr_int, shown
 from mltriton.language.tensor import tensor
 from mltriton.records import record
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from mltriton.ir.attributes import Attribute
 from mltriton.layouts.fields import Fields, Shape
-from mltriton.layouts.linear import LinearLayout
 from mltriton.records import NamedTuple
 
 if TYPE_CHECKING:
     from mltriton.layouts.encodings import DotOperandEncoding
+    from mltriton.layouts.linear import LinearLayout
 
 KNOWN: dict[str, type[LayoutAttr]] = {}  # the classes that can be read, by mnemonic
 

@@ -8,6 +8,7 @@ states what a *warp* owns (`sizePerWarp`, ML-Triton paper section 2.1); upstream
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from mltriton.layouts.base import Cut as Cut
 from mltriton.layouts.base import Encoding as Encoding
@@ -17,9 +18,9 @@ from mltriton.layouts.base import NoLanesError, cuts
 from mltriton.layouts.explicit import BasesEncoding
 from mltriton.layouts.fields import EncodingTextError, Fields, check_ranks, integer, require, shape
 from mltriton.layouts.fields import Shape as Shape
-from mltriton.layouts.growing import Growing
-from mltriton.layouts.hardware import linear_layout
-from mltriton.layouts.linear import LinearLayout
+
+if TYPE_CHECKING:
+    from mltriton.layouts.linear import LinearLayout
 
 
 class BlockedEncoding(BasesEncoding):
@@ -51,6 +52,8 @@ class BlockedEncoding(BasesEncoding):
         """Elements of a thread, then threads, then warps, each along the fastest dimension first."""
         if self.size_per_thread is None or self.threads_per_warp is None:
             raise NoLanesError("a blocked encoding without sizePerThread has no lanes")
+        from mltriton.layouts.growing import Growing  # Targets without lanes ask for no linear layout.
+
         layout = Growing([], [], (1,) * len(shape))
         for input, counts in (
             ("register", self.size_per_thread),
@@ -102,6 +105,9 @@ class SliceEncoding(Encoding):
 
     def linear_layout(self, shape: Shape) -> LinearLayout:
         """The parent's layout with its dimension forgotten; registers that repeat others are dropped."""
+        from mltriton.layouts.hardware import linear_layout  # As above.
+        from mltriton.layouts.linear import LinearLayout
+
         dim = self.dim
         parent = linear_layout(self.parent, (*shape[:dim], self.parent.extent(dim), *shape[dim:]))
         left = parent.without(f"dim{dim}").renamed({f"dim{d + 1}": f"dim{d}" for d in range(dim, len(shape))})

@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 from mltriton.layouts.base import Cut, Encoding
 from mltriton.layouts.fields import Fields, Shape, bases, is_power, require
-from mltriton.layouts.growing import Growing
-from mltriton.layouts.hardware import linear_layout
-from mltriton.layouts.linear import LinearLayout
+
+if TYPE_CHECKING:
+    from mltriton.layouts.linear import LinearLayout
 
 Bases = tuple[Shape, ...]
 PIECE_ELEMENTS = 512  # of a piece that no instruction's size decides
@@ -39,6 +40,8 @@ class BasesEncoding(Encoding):
 
     def as_linear(self, rank: int) -> LinearEncoding:
         """The encoding with its bases listed. Raises `NoLanesError` where it has none."""
+        from mltriton.layouts.hardware import linear_layout  # Targets without lanes ask for no linear layout.
+
         layout = linear_layout(self, self.natural_shape(rank))
         return LinearEncoding(rank, *(layout.vectors(name) for name in ("register", "lane", "warp")))
 
@@ -72,6 +75,8 @@ class LinearEncoding(BasesEncoding):
 
     def linear_layout(self, shape: Shape) -> LinearLayout:
         """The bases as they are listed."""
+        from mltriton.layouts.growing import Growing  # As above.
+
         layout = Growing(self.register, self.lane, self.natural_shape(self.rank))
         layout.bases["warp"] = list(self.warp)
         return layout.fill(shape, tuple(reversed(range(self.rank))))

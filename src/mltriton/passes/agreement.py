@@ -16,7 +16,6 @@ from mltriton.ir.operation import Encodings, Operation, Value
 from mltriton.ir.rejection import reject
 from mltriton.ir.types import MemDescType, TensorType, Type, block_of
 from mltriton.layouts.encodings import DotOperandEncoding, Encoding, SliceEncoding, same_part
-from mltriton.layouts.hardware import warp_layout
 
 BlockRule = Callable[[Operation, TensorType], None]
 
@@ -86,6 +85,8 @@ def with_lanes(op: Operation, type: TensorType) -> None:
     """A block says which registers of which lanes of one warp hold it."""
     if not isinstance(type.encoding, Encoding):
         reject(op, "a block has no encoding", expected="a layout encoding with lanes", found=str(type))
+    from mltriton.layouts.hardware import warp_layout  # Targets without lanes ask for no linear layout.
+
     try:
         warp_layout(type.encoding, type.shape)
     except ValueError as problem:

@@ -12,10 +12,9 @@ meets a value that has one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
-from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.workload import Workload, analyse
 from mltriton.dialects import arith, scf, tt
 from mltriton.dialects.tt.pointers import is_block_pointer
@@ -26,7 +25,6 @@ from mltriton.ir.order import operands_first
 from mltriton.ir.types import PointerType, TensorType, Type, block_of
 from mltriton.layouts import tiling
 from mltriton.layouts.encodings import BlockedEncoding, Encoding, SliceEncoding
-from mltriton.passes.ttg.dot_loads import along_k, is_small_spread, staged_loads, staged_stores
 from mltriton.passes.ttg.layout_rules import decides, rule_of, same_everywhere
 from mltriton.passes.ttg.tiling_hints import hinted_roots, smallest_part
 from mltriton.targets.base import DotSize, TargetSpec
@@ -68,6 +66,8 @@ class LayoutPlan:
         """Decide for all blocks of a function."""
         self._ties = _with_one_encoding(function)
         if self.spec.copy_bytes:
+            from mltriton.passes.ttg.dot_loads import staged_loads, staged_stores  # Other targets share no loads.
+
             room = self.spec.shared_bytes // 2
             self.staged = staged_loads(function, self.num_warps) | staged_stores(function, self.num_warps, room)
         workload = analyse(function)
@@ -96,7 +96,7 @@ class LayoutPlan:
         shape, smallest = _shape(dot.result), smallest_part(dot, self.spec)
         size = self.spec.dot.get(cast(TensorType, dot.a.type).element)
         size = size.precise(dot.precision) if size is not None else None
-        if size is not None and size.k_major and not along_k(dot, AxisInfoAnalysis(_function_of(dot)), size.k_major):
+        if size is not None and size.k_major and not _lies_along_k(dot, size.k_major):
             size = size.otherwise
         grouped = self._in_groups(shape, size) if size and size.warps > 1 else None
         if grouped is not None and (not fed or grouped.warps_per_cta[0] == self.num_warps):
@@ -257,6 +257,8 @@ class LayoutPlan:
     def _may_repeat(self, op: Operation) -> bool:
         """Whether an operation is cheap where its operands are."""
         if isinstance(op, tt.Load) and self.spec.repeats_loads:
+            from mltriton.passes.ttg.dot_loads import is_small_spread  # Other targets share no loads.
+
             return is_small_spread(op, self.num_warps * self.spec.warp_size)
         return op.elementwise and op.pure
 
@@ -322,6 +324,14 @@ def _with_one_encoding(function: tt.Func) -> Ties:
             for argument, result in zip(carried, op.results, strict=True):
                 ties.join(argument, result)
     return ties
+
+
+def _lies_along_k(dot: tt.Dot, operands: Sequence[int]) -> bool:
+    """Whether operands that are loaded have K along lines of memory."""
+    from mltriton.analysis.axis_info import AxisInfoAnalysis  # Few units ask for an order in memory.
+    from mltriton.passes.ttg.dot_loads import along_k
+
+    return along_k(dot, AxisInfoAnalysis(_function_of(dot)), operands)
 
 
 def _function_of(op: Operation) -> tt.Func:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from math import gcd
 from typing import Any
 
-from mltriton.analysis.axis_rules import is_natural
+from mltriton.analysis.natural_numbers import is_natural
 from mltriton.dialects import arith, math, tt
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import element_type

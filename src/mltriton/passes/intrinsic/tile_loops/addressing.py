@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, cast
 
-from mltriton.analysis.axis_rules import is_natural
+from mltriton.analysis.natural_numbers import is_natural
 from mltriton.dialects import arith, tile, tt, ttg
 from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.operation import Operation, Value

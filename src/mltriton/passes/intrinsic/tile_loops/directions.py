@@ -7,9 +7,10 @@ loops in an order of its own (`transposing.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from math import gcd
+from typing import TYPE_CHECKING
 
-from mltriton.analysis.axis_info import AxisInfoAnalysis
 from mltriton.analysis.block_pointer_roots import origins
 from mltriton.dialects import tt, ttg
 from mltriton.ir.constants import splat_of
@@ -17,6 +18,9 @@ from mltriton.ir.operation import Operation, Value
 from mltriton.ir.types import TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops.footprints import Footprint
 from mltriton.records import NamedTuple
+
+if TYPE_CHECKING:
+    from mltriton.analysis.axis_info import AxisInfoAnalysis
 
 SMALLEST = 4  # squares of fewer lanes are not worth a transpose
 
@@ -34,9 +38,15 @@ class Directions:
     """
 
     def __init__(self, function: tt.Func, lanes: int, reads: Callable[[Value], Footprint]) -> None:
-        self.axis_info = AxisInfoAnalysis(function)
+        self._function = function
         self.lanes = lanes
         self.reads = reads
+
+    @cached_property
+    def _axis_info(self) -> AxisInfoAnalysis:
+        from mltriton.analysis.axis_info import AxisInfoAnalysis  # Many programs have no blocks of pointers.
+
+        return AxisInfoAnalysis(self._function)
 
     def of_store(self, store: tt.Store | tt.DescriptorStore) -> Direction | None:
         """Where lanes of a store go along another dimension than the last: which, and the size of the squares in which
@@ -81,7 +91,7 @@ class Directions:
             return [dim == len(shape) - 1 for dim in range(len(shape))]
         pointer = op.operands[0]
         if isinstance(pointer.type, TensorType):
-            found = self.axis_info.of(pointer).contiguity
+            found = self._axis_info.of(pointer).contiguity
             return [run == extent for run, extent in zip(found, shape, strict=True)]
         makers = [*origins(pointer, tt.MakeTensorPtr), *origins(pointer, tt.MakeTensorDesc)]
         strides = [maker.strides[-len(shape) :] for maker in makers]

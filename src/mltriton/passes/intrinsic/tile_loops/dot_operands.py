@@ -29,10 +29,8 @@ from mltriton.passes.intrinsic.tile_loops.addressing import InMemory, NotProvabl
 from mltriton.passes.intrinsic.tile_loops.dot_fills import computed_value
 from mltriton.passes.intrinsic.tile_loops.dot_kernels import kernel_of, left_kernel
 from mltriton.passes.intrinsic.tile_loops.emitter import Scope, refuse
-from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks
 from mltriton.passes.intrinsic.tile_loops.footprints import whole_use
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index
-from mltriton.passes.intrinsic.tile_loops.indirect_dots import lines_of
 from mltriton.passes.intrinsic.tile_loops.members import Fill
 from mltriton.passes.intrinsic.tile_loops.packing import Packing, Source
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
@@ -101,8 +99,11 @@ def pack_before(low: Lowering, op: tile.Pack) -> None:
         raise refuse(op, "what is packed is for dots, on the left or right")
     if all(dot.block is op.block for dot in dots) and len(dots) < 2:
         return
-    if op.by_lines and any(lines_of(low, dot) is not None for dot in dots):
-        return
+    if op.by_lines:
+        from mltriton.passes.intrinsic.tile_loops.indirect_dots import lines_of  # Few dots have so few rows.
+
+        if any(lines_of(low, dot) is not None for dot in dots):
+            return
     low.flush()
     found = operand(low, op)
     if isinstance(found, Packing) and dots[0].a is op.result:
@@ -244,6 +245,8 @@ def pack_now(low: Lowering, how: Packing, prefix: Index) -> Ready:
         def write() -> list[Value]:
             packing.pack(e, how, made, prefix)
             return []
+
+        from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks  # Not where masks are cheap.
 
         with_and_without_masks(low, [op for op, _ in low.reads(how.value).loads], write)
     layout = "column" if how.row_dim > how.column_dim else "row"

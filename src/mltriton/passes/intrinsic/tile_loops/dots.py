@@ -20,7 +20,7 @@ from mltriton.ir.types import (
     I64,
 )
 from mltriton.passes.intrinsic.tile_loops import addressing
-from mltriton.passes.intrinsic.tile_loops.dot_kernels import row_kernel
+from mltriton.passes.intrinsic.tile_loops.dot_kernels import may_use_lines, row_kernel
 from mltriton.passes.intrinsic.tile_loops.dot_operands import (
     Direct,
     Plan,
@@ -39,18 +39,13 @@ from mltriton.passes.intrinsic.tile_loops.emitter import refuse
 from mltriton.passes.intrinsic.tile_loops.first_sums import continued, is_zero
 from mltriton.passes.intrinsic.tile_loops.footprints import whole_use
 from mltriton.passes.intrinsic.tile_loops.forms import Affine, Index, constant_index
-from mltriton.passes.intrinsic.tile_loops.indirect_dots import (
-    Left,
-    lines_of,
-    multiply_lines,
-)
 from mltriton.passes.intrinsic.tile_loops.members import Fill
 from mltriton.passes.intrinsic.tile_loops.packing import Packing
 from mltriton.passes.intrinsic.tile_loops.reuse import may_overwrite
-from mltriton.passes.intrinsic.tile_loops.shared import StoreShared, destination
 from mltriton.passes.intrinsic.tile_loops.tiles import Tile
 
 if TYPE_CHECKING:
+    from mltriton.passes.intrinsic.tile_loops.indirect_dots import Lines
     from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
 
 _SIGNS = ("a_unsigned", "b_unsigned")
@@ -59,15 +54,17 @@ _SIGNS = ("a_unsigned", "b_unsigned")
 def lower_dot(low: Lowering, op: tt.Dot) -> None:
     """c + a b."""
     plan = plan_of(low, op)
-    lines = lines_of(low, op)
+    lines = _lines_of(low, op)
     if lines is not None:
         plan = replace(plan, kernel=row_kernel(lines.how))
-    store = destination(low, op)
+    store = _store_of(low, op)
     target = None if store is None else _buffer(low, plan, store)
     accumulate: bool | Value = not is_zero(op.c)
     if store is not None and target is not None:
         low.stored.add(store)
         if accumulate and not _lies_in(op.c, store):
+            from mltriton.passes.intrinsic.tile_loops.shared import StoreShared  # As below.
+
             low.add(StoreShared(store, op.c))
     else:
         started = low.started.get(op)
@@ -79,7 +76,7 @@ def lower_dot(low: Lowering, op: tt.Dot) -> None:
     left = left_operand(low, plan)
     low.flush()
     if lines is not None:
-        multiply_lines(low, op, lines, _left_of_lines(low, plan, left), target, bool(accumulate))
+        _multiply_lines(low, plan, lines, left, target, bool(accumulate))
         low.settle(op.result, target)
         return
     right = operand(low, pack_of(op, op.b))
@@ -104,8 +101,20 @@ def start_sum(low: Lowering, op: tile.Fill) -> None:
     low.add(fill)
 
 
-def _left_of_lines(low: Lowering, plan: Plan, left: Direct | Ready) -> Left:
-    """Where the left operand of a dot on lines lies; that of a batch is in a tile."""
+def _lines_of(low: Lowering, op: tt.Dot) -> Lines | None:
+    if not may_use_lines(low.spec, op):
+        return None
+    from mltriton.passes.intrinsic.tile_loops.indirect_dots import lines_of  # Few dots have so few rows.
+
+    return lines_of(low, op)
+
+
+def _multiply_lines(
+    low: Lowering, plan: Plan, lines: Lines, left: Direct | Ready, target: Tile, accumulate: bool
+) -> None:
+    """A dot on lines; the left operand of a batch is in a tile."""
+    from mltriton.passes.intrinsic.tile_loops.indirect_dots import Left, multiply_lines  # As above.
+
     batch_stride = 0
     if plan.batch:
         tile = left.tile if isinstance(left, Ready) else left.block.source
@@ -113,7 +122,16 @@ def _left_of_lines(low: Lowering, plan: Plan, left: Direct | Ready) -> Left:
             raise refuse(plan.op, "the left operand of a batch whose right one is read by lines is stored: form-nests")
         batch_stride = tile.strides[0]
     pointer, stride, _ = address_of(low, plan.op, left, (constant_index(0),) * len(plan.batch))
-    return Left(pointer, stride, batch_stride)
+    multiply_lines(low, plan.op, lines, Left(pointer, stride, batch_stride), target, accumulate)
+
+
+def _store_of(low: Lowering, op: tt.Dot) -> ttg.LocalStore | None:
+    """The store that puts a dot's sum into a window in which it may be computed."""
+    if not any(isinstance(user, ttg.LocalStore) for user in op.result.users):
+        return None
+    from mltriton.passes.intrinsic.tile_loops.shared import destination  # Few programs of one warp share memory.
+
+    return destination(low, op)
 
 
 def _buffer(low: Lowering, plan: Plan, store: ttg.LocalStore) -> Tile | None:

@@ -19,7 +19,6 @@ from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, cons
 from mltriton.passes.intrinsic.tile_loops.loop_nests import STRAIGHT, Loop, LoopNest
 from mltriton.passes.intrinsic.tile_loops.mask_ends import Inside, inside_masks
 from mltriton.passes.intrinsic.tile_loops.members import Accumulators, Fill
-from mltriton.passes.intrinsic.tile_loops.prefetching import prefetch_stores
 
 UNROLL = 4
 ROWS = 2  # rows taken at a time where each is a chain of steps that wait for each other
@@ -41,7 +40,10 @@ class LoopNestWriter:
         """The loops over the outer dimensions, and in them those of each row."""
         e, loops = self.e, self.nest.loops()
         kept = self._kept(loops)
-        prefetch_stores(loops)
+        if len(loops) > 1:
+            from mltriton.passes.intrinsic.tile_loops.prefetching import prefetch_stores  # From one loop to the next.
+
+            prefetch_stores(loops)
         self._rows(self.nest.outer, (), loops)
         for value in kept:
             del e.tiles[value]

@@ -16,7 +16,6 @@ from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.types import MemDescType, TensorType, shape_of
 from mltriton.passes.intrinsic.tile_loops.emitter import Emitter, refuse, unknown_buffer
 from mltriton.passes.intrinsic.tile_loops.evaluation import Evaluator
-from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks
 from mltriton.passes.intrinsic.tile_loops.footprints import Costs, Footprint
 from mltriton.passes.intrinsic.tile_loops.loop_nest_writer import LoopNestWriter
 from mltriton.passes.intrinsic.tile_loops.loop_nests import LoopNest, OtherUses
@@ -167,6 +166,8 @@ class Lowering:
         def write() -> list[Value]:
             LoopNestWriter(self.e, nest).write()
             return [self.e.scalars[value] for value in scalars]
+
+        from mltriton.passes.intrinsic.tile_loops.fast_paths import with_and_without_masks  # Not where masks are cheap.
 
         results = with_and_without_masks(self, accesses, write)
         self.e.scalars.update(zip(scalars, results, strict=True))

@@ -12,9 +12,8 @@ from mltriton.ir.attributes import StringAttr
 from mltriton.ir.operation import Operation
 from mltriton.ir.types import TensorType
 from mltriton.passes.intrinsic.tile_loops.accesses import lasting
-from mltriton.passes.intrinsic.tile_loops.members import PrintBlock
+from mltriton.passes.intrinsic.tile_loops.members import PrintBlock, StoreBlock
 from mltriton.passes.intrinsic.tile_loops.operations import member_of
-from mltriton.passes.intrinsic.tile_loops.transposing import store_member
 
 if TYPE_CHECKING:
     from mltriton.passes.intrinsic.tile_loops.lowering import Lowering
@@ -24,11 +23,20 @@ def store(low: Lowering, op: tt.Store | tt.DescriptorStore) -> None:
     """A block joins the nest; a scalar is stored now."""
     if isinstance(op.value.type, TensorType):
         assert low.membership is not None
-        member = store_member(op, low.membership.nest)
+        member = _store_member(op, low.membership.nest)
         member.prefetched = low.membership.prefetched
         low.add(member)
     else:
         copy_scalar(low, op)
+
+
+def _store_member(op: tt.Store | tt.DescriptorStore, nest: tile.Nest) -> StoreBlock:
+    """The member that does a store of a block, with its lanes as the nest says."""
+    if nest.along < 0:
+        return StoreBlock(op)
+    from mltriton.passes.intrinsic.tile_loops.transposing import StoreAlong, StoreTransposed  # Few nests say so.
+
+    return StoreTransposed(op, nest.along, nest.squares) if nest.squares else StoreAlong(op, nest.along)
 
 
 def copy_scalar(low: Lowering, op: Operation) -> None:

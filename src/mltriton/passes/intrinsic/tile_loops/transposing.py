@@ -17,13 +17,6 @@ from mltriton.passes.intrinsic.tile_loops.forms import Affine, Form, Index, Vect
 from mltriton.passes.intrinsic.tile_loops.members import Accumulators, StoreBlock
 
 
-def store_member(op: tt.Store | tt.DescriptorStore, nest: tile.Nest) -> StoreBlock:
-    """The member that does a store of a block, with its lanes as the nest says."""
-    if nest.along < 0:
-        return StoreBlock(op)
-    return StoreTransposed(op, nest.along, nest.squares) if nest.squares else StoreAlong(op, nest.along)
-
-
 class StoreAlong(StoreBlock):
     """A store with its lanes along another dimension than the last; in a loop nest of its own."""
 

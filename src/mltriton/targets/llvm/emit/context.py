@@ -17,7 +17,6 @@ from mltriton.ir.operation import Value as IRValue
 from mltriton.ir.types import BF16, F16, F32, F64, FloatType, IndexType, IntegerType, PointerType, TensorType
 from mltriton.ir.types import Type as IRType
 from mltriton.ir.types import element_type as element_type
-from mltriton.targets.llvm.emit import narrow
 from mltriton.targets.llvm.types import PTR, Type, Value, poison, vector
 from mltriton.targets.llvm.writer import Function, Module
 
@@ -123,6 +122,8 @@ class Emitter:
         element = element_type(type_)
         if element is F32 or element is F64:
             return value
+        from mltriton.targets.llvm.emit import narrow  # Many kernels have wide floats only.
+
         assert isinstance(element, FloatType)
         return narrow.widen(self.function, self.f16_conversion, value, element.name)
 
@@ -133,6 +134,8 @@ class Emitter:
         target = "double" if element is F64 else "float"
         if element is F32 or element is F64:
             return self.function.cast(_float_cast(value, target), value, value.type.with_element(target))
+        from mltriton.targets.llvm.emit import narrow  # As above.
+
         return narrow.narrow(self.function, self.f16_conversion, value, element.name, toward_zero)
 
 

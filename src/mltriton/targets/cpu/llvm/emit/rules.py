@@ -5,10 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from mltriton.dialects import arith as arithmetic
 from mltriton.dialects import tile as tiles
 from mltriton.dialects import tt
 from mltriton.ir.operation import Operation
-from mltriton.targets.cpu.llvm.emit import avx512, chunk_accesses, functions, tile
+from mltriton.targets.cpu.llvm.emit import chunk_accesses, functions, tile
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rule, Rules
 from mltriton.targets.llvm.emit import arith, casts, control, floats
 
@@ -27,7 +28,7 @@ RULES: Rules = {
     **floats.RULES,
     **functions.RULES,
     **casts.RULES,
-    **avx512.RULES,
+    **dict.fromkeys((arithmetic.MaxNumF, arithmetic.MinNumF, arithmetic.TruncF), _later("avx512")),
     **control.RULES,
     **chunk_accesses.RULES,
     **tile.RULES,

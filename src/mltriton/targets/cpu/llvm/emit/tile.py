@@ -12,7 +12,6 @@ from mltriton.errors import BackendError
 from mltriton.ir.types import BF16, F16, F32, F64, I8, I32, FloatType, IntegerType, pointee
 from mltriton.ir.types import Type as IRType
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules
-from mltriton.targets.cpu.llvm.transpose import transpose
 from mltriton.targets.llvm.types import I64, VOID, Value
 
 # (type of a and b, group) -> dtype of the multiplication
@@ -28,6 +27,8 @@ _DTYPES: dict[tuple[IRType, int], str] = {
 
 def _transpose(e: Emitter, op: tile.Transpose) -> Sequence[Value]:
     """Neighbours that move together are one wide lane."""
+    from mltriton.targets.cpu.llvm.transpose import transpose  # Few kernels transpose in registers.
+
     f, rows = e.function, [e.get(row) for row in op.rows]
     type_ = rows[0].type
     group = type_.lanes // len(rows)
