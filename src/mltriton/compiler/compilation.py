@@ -52,9 +52,12 @@ def compile_job(job: Job, depends: Dependencies | None = None) -> CompiledKernel
     known = known_by(job, key)
     if known is not None:
         return known
-    from mltriton.compiler.build import built  # It loads the compiler.
+    from mltriton.compiler.collector import collector_paused  # A launch from the cache needs neither.
 
-    kernel = built(job, key)
+    with collector_paused():
+        from mltriton.compiler.build import built  # It loads the compiler.
+
+        kernel = built(job, key)
     if job.target.can_run and kernel.metadata.host_calls is not None:
         default_cache().put(key, to_files(kernel))
     return kernel

@@ -29,7 +29,6 @@ from mltriton.ir.promises import DIVISIBILITY
 from mltriton.ir.types import I32, FunctionType, Type
 from mltriton.language import types
 from mltriton.language.building import Inliner, building, deferred
-from mltriton.language.descriptors import make_tensor_descriptor
 from mltriton.language.tensor import tensor
 
 
@@ -92,6 +91,8 @@ def _assembled(name: str, values: Mapping[str, Any]) -> Any:
         return values[name]
     parts = {other[len(name) + 1 :].split(".")[0] for other in values if other.startswith(f"{name}.")}
     if "base" in parts:
+        from mltriton.language.descriptors import make_tensor_descriptor  # Few kernels take one.
+
         fields = ("base", "shape", "strides", "block_shape", "padding")
         return make_tensor_descriptor(*[_assembled(f"{name}.{field}", values) for field in fields])
     items = [_assembled(f"{name}.{part}", values) for part in sorted(parts - {"fields"}, key=int)]

@@ -25,10 +25,11 @@ _FLOATS = ("fp16", "bf16", "fp32", "fp64", "fp8e4nv", "fp8e5", "fp8e4b8", "fp8e4
 _ALIASES = {"f16": "fp16", "f32": "fp32", "f64": "fp64", "B": "i1"}
 SCALARS: Mapping[str, str] = {name: name for name in _INTEGERS + _FLOATS} | _ALIASES
 
-_TYPE = re.compile(r"(?P<pointer>\*(?P<const>k)?)?(?P<scalar>\w+)$")
+# Texts, which `re` compiles once when the first is read: a launch from Python reads none.
+_TYPE = r"(?P<pointer>\*(?P<const>k)?)?(?P<scalar>\w+)$"
 _TUPLE = r"\((?:[^()]|\([^()]*\))*\)"
-_ENTRIES = re.compile(rf"""(?:^|,)((?:<[^>]*>|\[[^\]]*\]|{_TUPLE}|'[^']*'|"[^"]*"|[^,])*)""")
-_DESCRIPTOR = re.compile(r"tensordesc<\s*(?P<scalar>\w+)\s*\[(?P<sizes>[^\]]*)\]\s*>$")
+_ENTRIES = rf"""(?:^|,)((?:<[^>]*>|\[[^\]]*\]|{_TUPLE}|'[^']*'|"[^"]*"|[^,])*)"""
+_DESCRIPTOR = r"tensordesc<\s*(?P<scalar>\w+)\s*\[(?P<sizes>[^\]]*)\]\s*>$"
 
 
 @record(frozen=True)
@@ -169,7 +170,7 @@ def _split(signature: str) -> Iterator[tuple[int, str]]:
     """Yield column and text of every entry; commas in brackets and quotes do not separate."""
     if not signature.strip():
         return
-    for match in _ENTRIES.finditer(signature):
+    for match in re.finditer(_ENTRIES, signature):
         text = match.group(1)
         yield match.start(1) + len(text) - len(text.lstrip()), text.strip()
 
@@ -184,9 +185,9 @@ def _parse_constant(text: str) -> Constant | None:
 
 
 def _parse_type(text: str) -> Argument:
-    if match := _DESCRIPTOR.match(text):
+    if match := re.match(_DESCRIPTOR, text):
         return Argument(_canonical(match["scalar"]), block=_sizes(match["sizes"]))
-    match = _TYPE.match(text)
+    match = re.match(_TYPE, text)
     if match is None:
         raise SignatureError(
             f"{text!r} is neither a type nor a constant" if text else "an entry is empty",

@@ -8,7 +8,7 @@ removed these from Triton 3.9; here they stay.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from mltriton.dialects import tt
 from mltriton.errors import AxisError, PointerError, ShapeMismatchError
@@ -17,9 +17,11 @@ from mltriton.language import types
 from mltriton.language.building import builtin, current
 from mltriton.language.casting import cast as convert_dtype
 from mltriton.language.semantic import constexpr_int, integer_scalar, per_dimension
-from mltriton.language.shared_memory import advanced, shared_pointer
-from mltriton.language.tensor import tensor
+from mltriton.language.tensor import composite, tensor
 from mltriton.language.types import block_type, pointer_type
+
+if TYPE_CHECKING:
+    from mltriton.language.shared_memory import shared_pointer
 
 __all__ = ["advance", "make_block_ptr"]
 
@@ -95,8 +97,11 @@ def _offsets(offsets: Sequence[object]) -> list[Value]:
 @builtin
 def advance(base: object, offsets: object) -> tensor | shared_pointer:
     """The block pointer `base` moved by `offsets` elements in each dimension; `base` itself does not change."""
-    if isinstance(base, shared_pointer):
-        return advanced(base, offsets)
+    if isinstance(base, composite):
+        from mltriton.language.shared_memory import advanced, shared_pointer  # Few kernels have such pointers.
+
+        if isinstance(base, shared_pointer):
+            return advanced(base, offsets)
     if not isinstance(base, tensor) or not base.is_block_pointer:
         found = base.type.name if isinstance(base, tensor) else repr(base)
         raise PointerError(

@@ -11,7 +11,9 @@ import ctypes
 import struct
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from mltriton.records import NamedTuple
 
 from .. import config
 from . import layout, library
