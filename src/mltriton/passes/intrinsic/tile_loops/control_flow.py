@@ -159,7 +159,10 @@ def lower_if(low: Lowering, op: scf.If) -> None:
     """A branch; blocks that it gives are written to tiles by both sides."""
     low.flush()
     e = low.e
-    slots = [_branch_slot(low, op, number) for number in range(len(op.results))]
+    slots: list[Slot] = []
+    for number in range(len(op.results)):
+        taken = [slot.tile for slot in slots if isinstance(slot, TileSlot)]
+        slots.append(_kept_slot(low, op, number, taken) or _branch_slot(low, op, number))
     condition = e.scalar(op.condition)
     sides: list[Block] = []
     alternatives = Alternatives(e)
@@ -180,6 +183,25 @@ def _side(low: Lowering, slots: Sequence[Slot], side: Block) -> list[Value]:
     _set_homes(low, slots, ends)
     low.block(side)
     return write_yields(low, slots, side.terminator)
+
+
+def _kept_slot(low: Lowering, op: scf.If, number: int, taken: Sequence[Tile]) -> Slot | None:
+    """A block that a side hands on as it is, and nothing needs behind the branch, stays in its tile."""
+    result = op.results[number]
+    for region in op.regions:
+        end = region.block.terminator.operands[number]
+        tile = low.e.tiles.get(end)
+        if (
+            tile is not None
+            and not tile.is_buffer
+            and tile.owner is end
+            and end.defining_block is op.block
+            and end.type == result.type
+            and not any(tile is other for other in taken)
+            and may_overwrite(low, tile, op, [])
+        ):
+            return TileSlot(low, tile)
+    return None
 
 
 def _branch_slot(low: Lowering, op: Operation, number: int) -> Slot:
