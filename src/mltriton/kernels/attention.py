@@ -4,8 +4,10 @@
 
 Level: user. One program instance takes BM queries of one head and walks over the keys in blocks of BN with a running
 row maximum and sum. Blocks in which every key counts are done without masks; the last block and, for causal
-attention, the blocks on the diagonal are masked. `attention_backward` has the gradients; they need the logarithm of
-each query's sum of exponentials, which the kernel stores where it is given an array for it.
+attention, the blocks on the diagonal are masked. There is a loop for each kind; on a CPU one for both kinds of f32,
+with a branch around the mask: it takes as long and is a third less to compile. (A mask of its own is 5 percent of a
+step of narrow elements, and windows have too many of them.) `attention_backward` has the gradients; they need the
+logarithm of each query's sum of exponentials, which the kernel stores where it is given an array for it.
 """
 
 from __future__ import annotations
@@ -49,17 +51,33 @@ LEAST = tl.constexpr(-3.4e38)  # above the -inf of a block of which a query sees
 
 
 @triton.jit
+def visible_scores(s, first, rows, n_keys, CAUSAL: tl.constexpr, WINDOW: tl.constexpr, HIDDEN: tl.constexpr):
+    """Scores of keys from `first` on, HIDDEN where a query does not see the key. If WINDOW is not 0, it sees the last
+    WINDOW of the keys that CAUSAL shows it; maybe none of a block.
+    """
+    keys = first + tl.arange(0, s.shape[1])
+    if CAUSAL:
+        visible = keys[None, :] <= tl.minimum(rows, n_keys - 1)[:, None]
+    else:
+        visible = keys[None, :] < n_keys
+    if WINDOW > 0:
+        visible = visible & (keys[None, :] > rows[:, None] - WINDOW)
+    return tl.where(visible, s, HIDDEN)
+
+
+@triton.jit
 def attend(
-    acc, l_i, m_i, q, q_block, k_block, v_block, rows, start, end, n_keys, dim, scale,
+    acc, l_i, m_i, q, q_block, k_block, v_block, rows, start, end, masked_from, n_keys, dim, scale,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASKED: tl.constexpr, NEGATIVE: tl.constexpr, BN: tl.constexpr,
     PART: tl.constexpr, more, rest,
 ):  # fmt: skip
-    """Keys [start, end) in blocks of BN for one block of queries; k_block and v_block stand at `start`. Scores are in
-    units of log2; `scale`, which is positive, belongs to -s if NEGATIVE, so that the largest s stays it. If PART
-    is not 0, they are summed over PART of the dimension at a time, and q_block and k_block are of such parts. If WINDOW
-    is not 0, a query sees the last WINDOW of the keys that CAUSAL shows it; maybe none of a block. `more` has sums over
-    what a dimension has beyond that of `acc`, of the queries, and the keys and values from the first on, in `rest`.
+    """Keys [start, end) in blocks of BN for one block of queries; k_block and v_block stand at `start`. All of them are
+    MASKED or none, or those from `masked_from` on if that is None. Scores are in units of log2; `scale`, which is
+    positive, belongs to -s if NEGATIVE, so that the largest s stays it. If PART is not 0, they are summed over PART of
+    the dimension at a time, and q_block and k_block are of such parts. `more` has sums over what a dimension has beyond
+    that of `acc`, of the queries, and the keys and values from the first on, in `rest`.
     """
+    hidden = float("inf") if NEGATIVE else -float("inf")
     for first in range(start, end, BN):
         if PART == 0:
             k = tl.load(k_block, boundary_check=(0, 1), padding_option="zero")
@@ -73,17 +91,10 @@ def attend(
                 q_part = tl.load(tl.advance(q_block, (0, part)), boundary_check=(0, 1), padding_option="zero")
                 k_part = tl.load(tl.advance(k_block, (part, 0)), boundary_check=(0, 1), padding_option="zero")
                 s = tl.dot(q_part, k_part, s, input_precision="ieee", tiling="horizontal")
+        if first >= masked_from if MASKED is None else MASKED:
+            s = visible_scores(s, first, rows, n_keys, CAUSAL, WINDOW, hidden)
         if NEGATIVE:
             s = -s
-        if MASKED:
-            keys = first + tl.arange(0, BN)
-            if CAUSAL:
-                visible = keys[None, :] <= tl.minimum(rows, n_keys - 1)[:, None]
-            else:
-                visible = keys[None, :] < n_keys
-            if WINDOW > 0:
-                visible = visible & (keys[None, :] > rows[:, None] - WINDOW)
-            s = tl.where(visible, s, -float("inf"))
         m_new = tl.maximum(m_i, tl.max(s, 1) * scale)
         p = tl.exp2(s * scale - m_new[:, None])
         alpha = tl.exp2(m_i - m_new)
@@ -159,14 +170,17 @@ def attend_queries(
     if CAUSAL:
         end = tl.minimum(n_keys, (block + 1) * BM)
         unmasked = tl.maximum(0, tl.minimum(unmasked, block * BM // BN * BN))
-    first = start
     if WINDOW > 0:
-        start = tl.minimum(unmasked, tl.cdiv(tl.maximum(0, (block + 1) * BM - WINDOW), BN) * BN)
-    bounds = first, start, unmasked, end
-    for part in tl.static_range(0 if WINDOW > 0 else 1, 3):
+        inside = tl.minimum(unmasked, tl.cdiv(tl.maximum(0, (block + 1) * BM - WINDOW), BN) * BN)
+        bounds, masked = (start, inside, unmasked, end), (True, False, True)
+    elif tl.target_info.is_cpu() and q_ptr.dtype.element_ty == tl.float32:
+        bounds, masked = (start, end), (None,)
+    else:
+        bounds, masked = (start, unmasked, end), (False, True)
+    for part in tl.static_range(len(masked)):
         acc, more, l_i, m_i, k_block, v_block = attend(
-            acc, l_i, m_i, q, q_block, k_block, v_block, rows, bounds[part], bounds[part + 1], n_keys, dim, scale,
-            CAUSAL, WINDOW, part != 1, NEGATIVE, BN, PART, more, rest,
+            acc, l_i, m_i, q, q_block, k_block, v_block, rows, bounds[part], bounds[part + 1], unmasked, n_keys,
+            dim, scale, CAUSAL, WINDOW, masked[part], NEGATIVE, BN, PART, more, rest,
         )  # fmt: skip
     tl.store(o_block, (acc * (1.0 / l_i)[:, None]).to(o_ptr.dtype.element_ty), boundary_check=(0, 1))
     if REST > 0:
