@@ -135,10 +135,13 @@ def _init(cls: type[Any], own: dict[str, Field[Any]]) -> Callable[..., None]:
     has_slots, finish, count = "__slots__" in vars(cls), hasattr(cls, "__post_init__"), len(own)
 
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        given = dict(zip(names, args, strict=False))
-        if len(args) > len(names) or not kwargs.keys() <= taken - given.keys():
-            raise TypeError(_complaint(cls, names, taken, args, kwargs))
-        values = defaults | given | kwargs
+        if kwargs or len(args) > len(names):
+            given = dict(zip(names, args, strict=False))
+            if len(args) > len(names) or not kwargs.keys() <= taken - given.keys():
+                raise TypeError(_complaint(cls, names, taken, args, kwargs))
+            values = defaults | given | kwargs
+        else:
+            values = {**defaults, **dict(zip(names, args, strict=False))}
         for name, factory in factories:
             if name not in values:
                 values[name] = factory()  # pyright: ignore[reportCallIssue]

@@ -36,9 +36,6 @@ class IntegerAttr(Attribute):
     value: int
     type: Type
 
-    def intern_key(self) -> tuple[Any, ...]:
-        return (int(self.value), self.type)
-
 
 class FloatAttr(Attribute):
     """A float of a type: `1.000000e+00 : f32`. The value is exact in double precision and already rounded to the

@@ -93,6 +93,8 @@ class _Liveness:
         """A value is needed: so is where it comes from."""
         if isinstance(value, OpResult):
             self._mark_op(value.op)
+            if not value.op.regions:
+                return
         self._mark(*(handed_from(value) or ()))
 
 
