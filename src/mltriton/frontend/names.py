@@ -13,6 +13,8 @@ from typing import cast
 Exit = type[ast.Return] | type[ast.Break] | type[ast.Continue]
 
 _LOOPS = (ast.For, ast.While)
+_WITHOUT_STATEMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.FunctionDef)  # that run where they stand
+_LEAVES = (ast.Constant, ast.Name, ast.expr_context, ast.operator)
 
 
 def assigned(nodes: Iterable[ast.AST]) -> dict[str, ast.AST]:
@@ -38,7 +40,7 @@ def exits(nodes: Iterable[ast.AST]) -> dict[Exit, ast.stmt]:
         elif isinstance(node, _LOOPS):
             inner = exits(node.body)
             found |= {kind: stmt for kind, stmt in inner.items() if kind is ast.Return}
-        elif isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef):
+        elif isinstance(node, ast.stmt) and not isinstance(node, _WITHOUT_STATEMENTS):
             found = exits(child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)) | found
     return found
 
@@ -54,13 +56,18 @@ def dotted_name(node: ast.expr) -> tuple[str, ...]:
 
 def _walk(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """The nodes and all below them in the order of the source, but not the names a comprehension binds for itself."""
-    for node in nodes:
+    pending = [iter(nodes)]
+    while pending:
+        node = next(pending[-1], None)
+        if node is None:
+            pending.pop()
+            continue
         yield node
         if isinstance(node, ast.ListComp | ast.GeneratorExp):
             own = {name for generator in node.generators for name in assigned([generator.target])}
             yield from (inner for inner in _walk(_children(node)) if not _stores(inner, own))
-        elif not isinstance(node, ast.Constant | ast.Name | ast.expr_context | ast.operator):
-            yield from _walk(_children(node))
+        elif not isinstance(node, _LEAVES):
+            pending.append(_children(node))
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:
