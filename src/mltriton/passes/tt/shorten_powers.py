@@ -3,7 +3,7 @@
 Level: tt, after `flush-powers`. Takes any program and says of `math.exp2` how many bits what takes it needs (`bits`),
 where that is known: blocks that are rounded to a narrow float, as they are or times something, or one of two choices.
 Sums of the same powers may be taken, too, as those by which a softmax divides what it rounded: a sum errs by no larger
-part of itself than its parts do, a 64th of what each of them loses by rounding (`math.exp2`). Guarantees: nothing else
+part of itself than its parts do, a 64th of the last bit that is left of them (`math.exp2`). Guarantees: nothing else
 changes. Purpose: a polynomial of fewer terms for each element of attention's scores.
 """
 
