@@ -119,9 +119,36 @@ def summed_before_it_is_written(x, y, z, k, N: tl.constexpr):
     put(y, s - tl.max(s, 1)[:, None], N)
 
 
+@triton.jit
+def handed_on_in_a_loop(x, y, z, k, N: tl.constexpr):
+    """What stays in the tile of `b` is not where the loop carries it."""
+    a = square(x, N)
+    b = square(x + 1, N)
+    for j in range(3):
+        if j + k > 2:
+            a, b = b, b
+        else:
+            a, b = a - tl.max(a, 1)[:, None], b + tl.sum(a, 0)[None, :]
+    put(y, a, N)
+    put(z, b, N)
+
+
+@triton.jit
+def exchanged_in_a_loop(x, y, z, k, N: tl.constexpr):
+    a = square(x, N)
+    b = square(x + 1, N)
+    for j in range(3):
+        if j + k > 2:
+            a, b = b, a * 0.5
+        else:
+            a, b = tl.trans(a), tl.trans(b)
+    put(y, a, N)
+    put(z, b, N)
+
+
 KERNELS = [
     *[masked, kept_on_the_first_side, needed_behind, needed_in_the_next_iteration, other_elements, twice, exchanged],
-    summed_before_it_is_written,
+    *[summed_before_it_is_written, handed_on_in_a_loop, exchanged_in_a_loop],
 ]
 
 

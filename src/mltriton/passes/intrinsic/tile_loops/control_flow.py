@@ -161,8 +161,7 @@ def lower_if(low: Lowering, op: scf.If) -> None:
     e = low.e
     slots: list[Slot] = []
     for number in range(len(op.results)):
-        taken = [slot.tile for slot in slots if isinstance(slot, TileSlot)]
-        slots.append(_kept_slot(low, op, number, taken) or _branch_slot(low, op, number))
+        slots.append(_kept_slot(low, op, number, slots) or _branch_slot(low, op, number, slots))
     condition = e.scalar(op.condition)
     sides: list[Block] = []
     alternatives = Alternatives(e)
@@ -185,8 +184,10 @@ def _side(low: Lowering, slots: Sequence[Slot], side: Block) -> list[Value]:
     return write_yields(low, slots, side.terminator)
 
 
-def _kept_slot(low: Lowering, op: scf.If, number: int, taken: Sequence[Tile]) -> Slot | None:
-    """A block that a side hands on as it is, and nothing needs behind the branch, stays in its tile."""
+def _kept_slot(low: Lowering, op: scf.If, number: int, others: Sequence[Slot]) -> Slot | None:
+    """A block that a side hands on as it is, and nothing needs behind the branch, stays in its tile, unless another
+    result has it.
+    """
     result = op.results[number]
     for region in op.regions:
         end = region.block.terminator.operands[number]
@@ -197,21 +198,26 @@ def _kept_slot(low: Lowering, op: scf.If, number: int, taken: Sequence[Tile]) ->
             and tile.owner is end
             and end.defining_block is op.block
             and end.type == result.type
-            and not any(tile is other for other in taken)
+            and not _has_tile(others, tile)
             and may_overwrite(low, tile, op, [])
         ):
             return TileSlot(low, tile)
     return None
 
 
-def _branch_slot(low: Lowering, op: Operation, number: int) -> Slot:
+def _has_tile(slots: Sequence[Slot], tile: Tile) -> bool:
+    return any(isinstance(slot, TileSlot) and slot.tile is tile for slot in slots)
+
+
+def _branch_slot(low: Lowering, op: Operation, number: int, others: Sequence[Slot]) -> Slot:
     result = op.results[number]
     if is_block_pointer(result):
         return PointerSlot(low)
     if not isinstance(result.type, TensorType):
         return ScalarSlot(low)
     home = low.homes.get(result)
-    if home is not None and home.element is result.type.element and may_overwrite(low, home, op, []):
+    is_free = home is not None and home.element is result.type.element and not _has_tile(others, home)
+    if home is not None and is_free and may_overwrite(low, home, op, []):
         return TileSlot(low, home)
     return TileSlot(low, low.e.scratch.tile(result.type.shape, result.type.element))
 
@@ -261,4 +267,4 @@ def _passed_slot(low: Lowering, op: scf.While, number: int, value: Value, slots:
     if any(isinstance(slot, TileSlot) and slot.tile is tile for slot in slots):
         assert tile is not None
         return TileSlot(low, tile)
-    return _branch_slot(low, op, number)
+    return _branch_slot(low, op, number, slots)
