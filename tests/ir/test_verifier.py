@@ -146,7 +146,18 @@ def test_broken_structure_is_named(break_it: Callable[[Module], None]) -> None:
 
 
 # How an operation finds those around it.
-AROUND = {"ancestor", "ancestor_in", "defining_block", "defining_op", "owner", "parent_op", "users", "uses"}
+AROUND = {
+    "ancestor",
+    "ancestor_in",
+    "block",
+    "defining_block",
+    "defining_op",
+    "owner",
+    "parent",
+    "parent_op",
+    "users",
+    "uses",
+}
 
 
 def names_in(rule: types.FunctionType, cls: type[Operation]) -> set[str]:

@@ -74,7 +74,7 @@ class Prefetch(Operation, name="ttig.prefetch", reads=True, writes=True):
     write = boolean()
 
 
-class BarrierArrive(Operation, name="ttig.barrier_arrive", reads=True, writes=True):
+class BarrierArrive(Operation, name="ttig.barrier_arrive", reads=True, writes=True, looks_around=True):
     """`ttig.barrier_arrive`: this warp has come to a meeting of all warps, and goes on. The `ttig.barrier_wait` that
     belongs to it is the next barrier of any kind, in the same block. Together they are a barrier that orders no memory
     accesses: warps stay together.
@@ -89,7 +89,7 @@ class BarrierArrive(Operation, name="ttig.barrier_arrive", reads=True, writes=Tr
             reject(self, "the next barrier must be its wait", expected=BarrierWait.name, found=found)
 
 
-class BarrierWait(Operation, name="ttig.barrier_wait", reads=True, writes=True):
+class BarrierWait(Operation, name="ttig.barrier_wait", reads=True, writes=True, looks_around=True):
     """`ttig.barrier_wait`: waits until all warps of the program have come to the `ttig.barrier_arrive` before it."""
 
     syntax = "attr-dict"
