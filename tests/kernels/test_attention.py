@@ -223,19 +223,22 @@ def test_full_attention_of_narrow_elements_is_done_in_rows(monkeypatch: pytest.M
         assert choose_narrow_blocks(4096, 100, sequences, False, 128).keys == 128
     monkeypatch.setattr(attention_blocks, "num_threads", lambda: 1)
     assert choose_narrow_blocks(40, 4096, 4, False, 64) == Blocks(64, 1024, rows=16, apart=True)
-    assert choose_narrow_blocks(20, 4096, 4, False, 64) == choose_blocks(20, 4096, 4, False)
+    assert choose_narrow_blocks(20, 4096, 4, False, 64) == choose_blocks(20, 4096, 4, False)._replace(apart=True)
 
 
 def test_causal_attention_of_narrow_elements_is_done_in_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for short sequences of narrow heads, and small windows in these."""
+    """But for short sequences, longer ones of narrow heads, and small windows in these."""
     monkeypatch.setattr(attention_blocks, "num_threads", lambda: 1)
     for length, dim, window, blocks in (
         (4096, 128, None, Blocks(512, 512, rows=16, apart=True)),
         (2048, 64, None, Blocks(256, 256, rows=16, apart=True)),
         (1024, 96, None, Blocks(256, 256, rows=16, apart=True)),
         (4096, 128, 4000, Blocks(256, 256, rows=16, apart=True)),
-        (1024, 64, None, choose_blocks(1024, 1024, 1, True)),
-        (4096, 64, 512, choose_blocks(4096, 4096, 1, True)),
+        (512, 128, None, Blocks(256, 256, rows=16, apart=True)),
+        (511, 96, None, Blocks(128, 128, apart=True)),
+        (4096, 128, 500, Blocks(256, 256, rows=16, apart=True)),
+        (1024, 64, None, Blocks(128, 128, apart=True)),
+        (4096, 64, 512, Blocks(256, 128, apart=True)),
     ):
         assert choose_narrow_blocks(length, length, 1, True, dim, window) == blocks
     assert choose_narrow_blocks(4096, 100, 1, True, 96) == Blocks(512, 128, rows=16, apart=True)
