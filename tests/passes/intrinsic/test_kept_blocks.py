@@ -1,4 +1,4 @@
-"""A block that one side of a branch hands on as it is stays where it is, unless what it held is needed behind."""
+"""A block that a side of a branch, or a loop, hands on as it is stays in its tile, unless that is needed behind."""
 
 from __future__ import annotations
 
@@ -146,9 +146,31 @@ def exchanged_in_a_loop(x, y, z, k, N: tl.constexpr):
     put(z, b, N)
 
 
+@triton.jit
+def converted_before_a_loop_ends(x, y, z, k, N: tl.constexpr):
+    """A loop passes on a block in the form of an operand, which it computes where it asks whether to go on."""
+    i = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    a, b = tl.load(x + i), tl.load(x + i + 1)
+    c = a - b
+    for _ in range(3):
+        j = k
+        while j > 0:
+            steps = k
+            while steps > 0:
+                a, b, c = b, c * k * 0.25, c - tl.max(b, 1)[:, None]
+                steps -= 2
+            if j > 1:
+                a, c, b = b - tl.max(c, 1)[:, None], c * 0.5 + tl.sum(a, 0)[None, :] * 0.125, b
+                a, c = c, tl.dot(b, c, c, input_precision="ieee") * 0.125
+            j -= 1
+    put(y, a, N)
+    put(z, c, N)
+
+
 KERNELS = [
     *[masked, kept_on_the_first_side, needed_behind, needed_in_the_next_iteration, other_elements, twice, exchanged],
     *[summed_before_it_is_written, handed_on_in_a_loop, exchanged_in_a_loop],
+    converted_before_a_loop_ends,
 ]
 
 

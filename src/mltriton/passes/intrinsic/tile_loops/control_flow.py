@@ -229,13 +229,16 @@ def lower_while(low: Lowering, op: scf.While) -> None:
     slots = [_while_slot(low, op, init, argument) for init, argument in zip(op.inits, before.arguments, strict=True)]
     low.flush()
     inits = [value for slot, init in zip(slots, op.inits, strict=True) for value in slot.yields(init)]
-    new_before = Block([value.type for value in inits])
+    new_before, outside = Block([value.type for value in inits]), e.emitter.level
     condition, *passed = before.terminator.operands
     with e.emitter.inside(new_before), optional_region(e):
         bind_all(slots, before.arguments, new_before.arguments)
         low.block(before)
         low.flush()
-        next_slots = [_passed_slot(low, op, number, value, slots) for number, value in enumerate(passed)]
+        next_slots: list[Slot] = []
+        with e.emitter.at(outside):  # Tiles of results are there behind the loop, too.
+            for number, value in enumerate(passed):
+                next_slots.append(_passed_slot(low, op, number, value, slots, next_slots))
         decision = e.scalar(condition)
         values = write_yields(low, next_slots, before.terminator)
         e.emitter.insert(scf.Condition([decision, *values]))
@@ -261,10 +264,11 @@ def _while_slot(low: Lowering, op: scf.While, init: Value, argument: Value) -> S
     return TileSlot(low, initial_tile(low, init, op))
 
 
-def _passed_slot(low: Lowering, op: scf.While, number: int, value: Value, slots: Sequence[Slot]) -> Slot:
-    """A block that is passed on unchanged stays in its tile."""
+def _passed_slot(
+    low: Lowering, op: scf.While, number: int, value: Value, slots: Sequence[Slot], others: Sequence[Slot]
+) -> Slot:
+    """A block that is passed on unchanged stays in its tile, the first time if it is passed on twice."""
     tile = low.e.tiles.get(value)
-    if any(isinstance(slot, TileSlot) and slot.tile is tile for slot in slots):
-        assert tile is not None
+    if tile is not None and _has_tile(slots, tile) and not _has_tile(others, tile):
         return TileSlot(low, tile)
-    return _branch_slot(low, op, number, slots)
+    return _branch_slot(low, op, number, [*slots, *others])
