@@ -44,7 +44,7 @@ def verify_module(module: Module, known: Known | None = None) -> None:
     from mltriton.ir.verifier import located, verify  # A compilation verifies only where it is asked to.
 
     try:
-        rules = [_naming(rule) for group in (_rules_of, encoding_rules) for rule in group(module)]
+        rules = _checks(module, _rules_of, encoding_rules)
     except OperationError as error:
         raise located(error, module) from None
     verify(module, rules, None if known is None else known.setdefault((*module.attributes.items(),), set()))
@@ -62,17 +62,18 @@ def verify_encodings(module: Module) -> None:
 
 def _check(module: Module, *groups: Callable[[Module], Iterator[Rule]]) -> None:
     try:
-        rules = [rule for group in groups for rule in group(module)]
+        rules = _checks(module, *groups)
         for op in module.walk():
-            try:
-                for rule in rules:
-                    rule(op)
-            except ValueError as error:  # An encoding that says nothing of a block of this shape.
-                reject(op, str(error))
+            for rule in rules:
+                rule(op)
     except OperationError as error:
         from mltriton.ir.verifier import located  # Only a failure needs it.
 
         raise located(error, module) from None
+
+
+def _checks(module: Module, *groups: Callable[[Module], Iterator[Rule]]) -> list[Rule]:
+    return [_naming(rule) for group in groups for rule in group(module)]
 
 
 def _naming(rule: Rule) -> Rule:

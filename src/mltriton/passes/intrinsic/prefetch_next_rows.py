@@ -19,8 +19,7 @@ from mltriton.ir.module import Module
 from mltriton.ir.operation import Block, Operation, Value
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import I1, I32, byte_width, pointee
-
-LINE = 64  # bytes that one prefetch brings
+from mltriton.passes.intrinsic.tile_loops.tiles import LINE
 
 
 class PrefetchNextRows(Pass):

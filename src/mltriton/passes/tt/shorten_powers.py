@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mltriton.dialects import arith, math, tt
+from mltriton.ir.floats import FORMATS
 from mltriton.ir.module import Module
 from mltriton.ir.operation import Operation
 from mltriton.ir.passes import Pass
 from mltriton.ir.types import BF16, F16, TensorType, element_type
 
-BITS = {F16: 11, BF16: 8}  # of a fraction, with the leading one
+BITS = {type: FORMATS[type.name].mantissa + 1 for type in (F16, BF16)}  # with the leading one
 
 
 class ShortenPowers(Pass):
