@@ -331,7 +331,7 @@ def test_a_damaged_entry_means_compiling_again(tmp_path, monkeypatch, damage):
     for entry in list(cache.entries()):
         files = cache.get(entry.key)
         assert files is not None
-        cache.put(entry.key, DAMAGE[damage](files, "object" if "object" in files else "native.o"))
+        cache.put(entry.key, DAMAGE[damage](files, "object" if "object" in files else "image"))
     assert [launch(), launch()] == [False, True]
 
 
@@ -375,10 +375,10 @@ def test_the_key_covers_every_source_file_of_the_compiler(monkeypatch, tmp_path)
     (tmp_path / "kernels").mkdir()
 
     def known() -> list[str]:
-        found = sorted(fingerprint._files(str(tmp_path), frozenset({"kernels"})))
+        found = sorted(fingerprint.source_files(str(tmp_path), frozenset({"kernels"})))
         with monkeypatch.context() as patch:
             patch.setattr(os, "supports_fd", set[object]())
-            assert sorted(fingerprint._files(str(tmp_path), frozenset({"kernels"}))) == found
+            assert sorted(fingerprint.source_files(str(tmp_path), frozenset({"kernels"}))) == found
         return found
 
     seen = [known()]
@@ -395,6 +395,17 @@ def test_the_key_covers_every_source_file_of_the_compiler(monkeypatch, tmp_path)
     (tmp_path / "kernels" / "gemm.py").write_text("")
     (inner / "notes.txt").write_text("")
     assert known() == seen[-1]
+
+
+def test_the_key_covers_what_makes_the_code_that_is_kept():
+    from mltriton.runtime import fingerprint
+
+    root = Path(triton.__file__).parent
+    found = {line.split()[0] for line in fingerprint.source_files(str(root), fingerprint._NOT_COMPILER)}
+    assert {f"/runtime/native/{name}.py" for name in ("linker", "elf", "relocations", "frames", "images")} <= found
+    native = {line.split()[0] for line in fingerprint.source_files(str(root / "runtime" / "native"))}
+    parts = {"sources/pool.py", "sources/python.pyi", "translation/calls.py", "ir/cuda.ll", "linker.py"}
+    assert {f"/{part}" for part in parts} <= native
 
 
 def test_the_key_covers_llvm_and_the_processor(monkeypatch, tmp_path):

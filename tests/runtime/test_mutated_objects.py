@@ -1,4 +1,4 @@
-"""Object files changed at random are linked or refused by a named error; nothing of them is run."""
+"""Object files changed at random are linked or refused by a named error, linked images are refused; nothing is run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pytest
 import mltriton
 from mltriton.errors import TritonError
 from mltriton.kernels.normalization import softmax_kernel
-from mltriton.runtime.native.objects import load_object
+from mltriton.runtime.native.objects import linked, load_object
+from mltriton.targets.llvm.toolchain import compile_object
 
 SIGNATURE = {"x_ptr": "*fp32:16", "y_ptr": "*fp32:16", "x_stride": "i32", "y_stride": "i32", "n_columns": "i32"}
 WORDS = (2**64 - 1, 2**63, 2**31, 0)
@@ -42,12 +43,22 @@ def mutated(image: bytes, draw: random.Random) -> bytes:
 
 def link_many(seed: int, count: int) -> None:
     draw = random.Random(seed)
-    image = mltriton.compile(softmax_kernel, SIGNATURE, {"FLOAT": mltriton.language.float32, "BLOCK": 64}).binary.object
+    kernel = mltriton.compile(softmax_kernel, SIGNATURE, {"FLOAT": mltriton.language.float32, "BLOCK": 64})
+    image = compile_object(kernel.asm["llvm"], kernel.job.target._machine())
     for _ in range(count):
         try:
             load_object(mutated(image, draw), ["kernel"])
         except TritonError:
             continue
+    made = kernel.binary.object
+    assert made == linked(image)
+    for _ in range(count):
+        changed = mutated(made, draw)
+        try:
+            load_object(changed, ["kernel"])
+        except TritonError:
+            continue
+        assert changed == made
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="objects of this machine are linked by LLVM")

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from mltriton.runtime.native import objects
+from mltriton.runtime.native import objects, relocations
 from mltriton.runtime.native.elf import ElfError, ElfObject
+from mltriton.runtime.native.images import LinkedImage
 from mltriton.runtime.native.launcher import NativeKernel
-from mltriton.runtime.native.linker import LinkedImage
+from mltriton.runtime.native.linker import linked
 from mltriton.runtime.native.objects import ObjectLoadError, load_elf, load_object, load_with_llvm
 from mltriton.runtime.native.relocations import AARCH64, X86_64, this_machine
 
@@ -140,7 +141,7 @@ def test_what_is_no_object_file(image):
 
 @pytest.mark.skipif(platform.machine() == "aarch64", reason="LLVM's own linker is not for it")
 def test_load_object_takes_what_the_machine_needs(monkeypatch):
-    monkeypatch.setattr(objects, "this_machine", lambda: None)
+    monkeypatch.setattr(relocations, "this_machine", lambda: None)
     assert type(load_object(compile_body(COUNT), ["kernel"])._owner) is not LinkedImage
     monkeypatch.undo()
     is_linked_here = type(load_object(compile_body(COUNT), ["kernel"])._owner) is LinkedImage
@@ -159,6 +160,44 @@ define i64 @is_null() {
 """
     loaded = load_elf(compile_text(text), ["is_null"])
     assert ctypes.CFUNCTYPE(ctypes.c_int64)(loaded.addresses["is_null"])() == 1
+
+
+@with_linker
+def test_words_that_hold_addresses_of_the_process():
+    text = """
+@environ = external global ptr
+declare i64 @labs(i64)
+@kept = global [3 x ptr] [ptr @labs, ptr getelementptr (i8, ptr @environ, i64 24),
+                          ptr getelementptr (i8, ptr @kept, i64 8)]
+"""
+    loaded = load_elf(compile_text(text), ["kept"])
+    process = ctypes.CDLL(None)
+    labs = ctypes.cast(process.labs, ctypes.c_void_p).value
+    environ = ctypes.addressof(ctypes.c_void_p.in_dll(process, "environ"))
+    kept = loaded.addresses["kept"]
+    assert list((ctypes.c_uint64 * 3).from_address(kept)) == [labs, environ + 24, kept + 8]
+
+
+@with_linker
+def test_an_image_is_loaded_as_it_was_made_or_refused(monkeypatch):
+    image = linked(compile_text(PROGRAM))
+    assert load_object(image, ["count"]).addresses
+    source = random.Random(1)
+    for place in [*range(40), *(source.randrange(len(image)) for _ in range(200))]:
+        damaged = bytearray(image)
+        damaged[place] ^= 1 << source.randrange(8)
+        with pytest.raises(ObjectLoadError):
+            load_object(bytes(damaged), ["count"])
+    for length in range(0, len(image), 97):
+        with pytest.raises(ObjectLoadError):
+            load_object(image[:length], ["count"])
+    monkeypatch.setattr(platform, "machine", lambda: "another")
+    with pytest.raises(ObjectLoadError, match="the image is for"):
+        load_object(image, ["count"])
+    monkeypatch.undo()
+    monkeypatch.setattr(mmap, "PAGESIZE", 2 * mmap.PAGESIZE)
+    with pytest.raises(ObjectLoadError, match="with pages of"):
+        load_object(image, ["count"])
 
 
 @with_linker
@@ -233,7 +272,7 @@ def test_damaged_objects_are_refused_or_harmless():
         damaged = bytearray(image)
         damaged[source.choice(places)] = source.randrange(256)
         try:
-            LinkedImage(bytes(damaged)).addresses()
+            linked(bytes(damaged))
         except ElfError:
             refused += 1
     assert refused > 500

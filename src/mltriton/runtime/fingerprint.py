@@ -18,16 +18,16 @@ import mltriton
 from mltriton.runtime.digests import digest_of
 
 LLVM_LIBRARIES = ("libllvmlite.so", "libllvmlite.dylib", "llvmlite.dll")  # LLVM is in them.
-_SOURCES = (".py", ".ll")
-# Kernels are in the key with their own text; the executor only checks results; `native` loads what was compiled; the
-# others only call the compiler.
-_NOT_COMPILER = frozenset({"__pycache__", "executor", "kernels", "native", "tools", "as_triton", "triton_plugin"})
+_SOURCES = (".py", ".pyi", ".ll")
+# Kernels are in the key with their own text; the executor only checks results; launchers are no part of kernels
+# (`native/sources`, `native/translation`); the others only call the compiler.
+_NOT_COMPILER = frozenset({"executor", "kernels", "sources", "translation", "tools", "as_triton", "triton_plugin"})
 
 
 @cache
 def compiler_fingerprint(without: frozenset[str] = frozenset()) -> str:
     """The fingerprint of this compiler, computed once in a process, but for folders that a target has no use for."""
-    files = sorted(_files(str(Path(mltriton.__file__).parent), _NOT_COMPILER | without))
+    files = sorted(source_files(str(Path(mltriton.__file__).parent), _NOT_COMPILER | without))
     known = (mltriton.__version__, *sys.version_info[:2], llvm_version())
     return digest_of("\n".join([repr(known), *files]).encode("utf-8", "surrogateescape"))
 
@@ -49,8 +49,9 @@ def llvm_version() -> str:
     return repr(known)
 
 
-def _files(root: str, without: frozenset[str]) -> list[str]:
-    """Path, size and time of change of every source file of the compiler: asked on every start, so one plain loop.
+def source_files(root: str, without: frozenset[str] = frozenset()) -> list[str]:
+    """Path, size and time of change of every source file under a folder, but for folders of such names: asked on every
+    start, so one plain loop.
 
     Where the system can, files are asked for by their names in an open folder: by their paths it takes half as long
     again.
@@ -66,7 +67,7 @@ def _files(root: str, without: frozenset[str]) -> list[str]:
                     if name.endswith(_SOURCES):
                         status = entry.stat()
                         found.append(f"{folder}/{name} {status.st_size} {status.st_mtime_ns}")
-                    elif "." not in name and name not in without:
+                    elif "." not in name and name != "__pycache__" and name not in without:
                         folders.append(f"{folder}/{name}")
         finally:
             if opened is not None:

@@ -17,11 +17,11 @@ from typing import NoReturn
 from ... import __version__
 from ...errors import TargetError
 from .. import cache as disk
-from ..fingerprint import llvm_version
-from .objects import LoadedObject, ObjectLoadError, load_object
+from ..fingerprint import llvm_version, source_files
+from .objects import LoadedObject, ObjectLoadError, linked, load_object
 
 _MACHINES = {"x86_64": "x86_64-linux", "aarch64": "aarch64-linux"}
-_FILE = "native.o"
+_FILE = "image"
 _HERE = Path(__file__).parent
 SOURCES = (
     *("system.pyi", "python.pyi", "pieces.py", "pool.py", "arguments.py", "tensors.py", "launcher.py", "calls.py"),
@@ -115,11 +115,11 @@ class Library:
 def load() -> Library:
     """Return the library, compiled at most once per cache. Raises `TargetError` on an unsupported machine."""
     name = machine() or refuse()
-    key = disk.digest("native library", *_texts(name), __version__, llvm_version())
+    key = disk.digest("native library", name, *sorted(source_files(str(_HERE))), __version__, llvm_version())
     try:
         return _linked((disk.default_cache().get(key) or {})[_FILE])
     except (KeyError, ObjectLoadError):  # It is not there, or damaged.
-        image = compile_object(source(name), f"{platform.machine()}-unknown-linux-gnu")
+        image = linked(compile_object(source(name), f"{platform.machine()}-unknown-linux-gnu"))
         disk.default_cache().put(key, {_FILE: image}, {"what": "launcher and pool"})
         return _linked(image)
 
@@ -143,12 +143,6 @@ def source(name: str) -> str:
 
     written = [translated([_read(f"sources/{part}") for part in SOURCES])]
     return "\n".join(written + [_read(part) for part in _by_hand(name)])
-
-
-def _texts(name: str) -> list[str]:
-    """All that the code is made from."""
-    translator = sorted(f"translation/{path.name}" for path in (_HERE / "translation").glob("*.py"))
-    return [_read(part) for part in (*translator, *(f"sources/{part}" for part in SOURCES), *_by_hand(name))]
 
 
 def _by_hand(name: str) -> tuple[str, ...]:

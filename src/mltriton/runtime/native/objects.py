@@ -1,10 +1,10 @@
 """Loading objects: relocatable object files (bytes) become callable addresses in this process.
 
-Level: `binary`. Takes what LLVM's `emit_object` gives for this machine; undefined symbols are looked up in the process
-(the C library, CPython, libraries loaded globally). ELF objects are linked by `linker`, without importing llvmlite,
-where `relocations` has a table for the machine; others by LLVM's LLJIT. Guarantees: an object's symbols never meet
-another object's, and its code stays mapped as long as the `LoadedObject` lives (LLJIT's until LLVM is used the next
-time).
+Level: `binary`. Takes what LLVM's `emit_object` gives for this machine, or an image that `linker` made of it; undefined
+symbols are looked up in the process (the C library, CPython, libraries loaded globally). ELF objects are linked by
+`linker`, without importing llvmlite, where `relocations` has a table for the machine; others by LLVM's LLJIT.
+Guarantees: an object's symbols never meet another object's, and its code stays mapped as long as the `LoadedObject`
+lives (LLJIT's until LLVM is used the next time).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import BackendError
 from ..forking import fork_lock
-from .relocations import this_machine
+from .images import MAGIC, ImageError, LinkedImage
 
 if TYPE_CHECKING:
     from llvmlite import binding
@@ -41,31 +41,50 @@ class LoadedObject:
 
 
 def load_object(image: bytes, symbols: Sequence[str]) -> LoadedObject:
-    """Link `image`, a relocatable object file of this machine, and return the addresses of `symbols`.
+    """Load what `linked` gives, or link `image`, a relocatable object file of this machine; return the addresses of
+    `symbols`.
 
     Raises `ObjectLoadError` if it is no such file, lacks one of `symbols` or needs one that the process does not have.
     """
+    if image.startswith(MAGIC):
+        return _load_image(image, symbols)
     if len(image) < 64 or not image.startswith(_FORMATS):  # LLVM aborts the process on some files that are no objects.
         raise ObjectLoadError("this is not a 64-bit ELF, Mach-O or COFF object file", found=repr(image[:8]))
-    if this_machine() is not None:
-        return load_elf(image, symbols)
-    return load_with_llvm(image, symbols)
+    from . import relocations  # What is linked needs no table.
+
+    return load_elf(image, symbols) if relocations.this_machine() else load_with_llvm(image, symbols)
+
+
+def linked(image: bytes) -> bytes:
+    """What is loaded in place of an object file, sooner: its image, or itself where our linker does not take it."""
+    from . import elf, linker
+
+    try:
+        return linker.linked(image)
+    except (elf.ElfError, ImageError):  # Loading it says what is wrong.
+        return image
 
 
 def load_elf(image: bytes, symbols: Sequence[str]) -> LoadedObject:
     """Do what `load_object` does for the machines of `relocations`, without LLVM."""
-    from .elf import ElfError
-    from .linker import LinkedImage
+    from . import elf, linker
 
     try:
-        linked = LinkedImage(image)
-        defined = linked.addresses()
-    except ElfError as error:
+        return _load_image(linker.linked(image), symbols)
+    except (elf.ElfError, ImageError) as error:
         raise ObjectLoadError(f"an object file cannot be linked: {error}") from None
+
+
+def _load_image(image: bytes, symbols: Sequence[str]) -> LoadedObject:
+    try:
+        loaded = LinkedImage(image)
+    except ImageError as error:
+        raise ObjectLoadError(f"an object file cannot be linked: {error}") from None
+    defined = loaded.addresses
     missing = [symbol for symbol in symbols if symbol not in defined]
     if missing:
         raise ObjectLoadError(f"an object file does not define {', '.join(missing)}")
-    return LoadedObject({symbol: defined[symbol] for symbol in symbols}, linked)
+    return LoadedObject({symbol: defined[symbol] for symbol in symbols}, loaded)
 
 
 def load_with_llvm(image: bytes, symbols: Sequence[str]) -> LoadedObject:

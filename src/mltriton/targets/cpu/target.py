@@ -78,11 +78,12 @@ class CpuTarget(Target):
         return assembly(lowered.text, self._machine_for(lowered))
 
     def assemble(self, lowered: Lowered, module: Module) -> Binary:
-        """An object file, the scratch memory that each thread needs, and what its assertions say.
+        """Linked code, the scratch memory that each thread needs, and what its assertions say.
 
         `shared` is all memory of a program besides arrays: scratch, and the slots of its arguments and the grid.
         """
         from mltriton.ir.attributes import integer_in
+        from mltriton.runtime.native.objects import linked
         from mltriton.targets.assertions import describe
         from mltriton.targets.llvm.toolchain import compile_object
 
@@ -90,7 +91,7 @@ class CpuTarget(Target):
         shared = size + 8 * (_parameters(module) + 3)
         metadata = {"scratch_bytes": size, "shared": shared, "assertions": describe(module), **vars(lowered.facts)}
         seconds = ASSEMBLY_SECONDS if ' asm "' in lowered.text else None
-        return Binary(compile_object(lowered.text, self._machine_for(lowered), seconds=seconds), metadata)
+        return Binary(linked(compile_object(lowered.text, self._machine_for(lowered), seconds=seconds)), metadata)
 
     def object_of(self, text: str) -> bytes:
         """An object file of other functions for this machine."""
@@ -105,7 +106,7 @@ class CpuTarget(Target):
         return used(assembly, is_x86=self.features.is_x86)
 
     def load(self, binary: Binary, name: str) -> LoadedKernel:
-        """Link the object into this process. Raises `TargetError` where this machine lacks the instruction set."""
+        """Bring the code into this process. Raises `TargetError` where this machine lacks the instruction set."""
         from mltriton.runtime.native.launcher import NativeKernel
 
         if self.variant and not self._runs_here():
