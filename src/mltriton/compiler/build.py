@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from mltriton.analysis.written_arguments import written_arguments
 from mltriton.compiler.job import Job, timed
@@ -14,6 +15,9 @@ from mltriton.errors import BackendError, SharedMemoryError
 from mltriton.frontend.signature import Argument
 from mltriton.runtime import config
 from mltriton.runtime.compile_thread import TimeIsUp, limited, unlimited
+
+if TYPE_CHECKING:
+    from mltriton.ir.module import Module
 
 
 def built(job: Job, key: str) -> CompiledKernel:
@@ -43,27 +47,48 @@ def _fitting(job: Job, key: str) -> CompiledKernel:
 
 
 def _build(job: Job, key: str) -> CompiledKernel:
-    timings: dict[str, float] = {}
-    written: tuple[str, ...] = ()
-    module = None
-    for level, module in job.modules(timings):
-        if level == "tt":
-            written = _names_of(job, written_arguments(module))
-        _dump(job, level, lambda module=module: str(module))
-    assert module is not None
-    metadata = _metadata(job, key, written, timings)
-    if not job.target.can_run:
-        return CompiledKernel(job, metadata)
-    with timed(timings, "llvm"):
-        lowered = job.lowered(module)
-    _dump(job, "llvm", lambda: lowered.text)
-    for name, text_of in job.target.texts.items():
-        _dump(job, name, partial(text_of, lowered))
-    with timed(timings, "binary"):
-        binary = job.target.assemble(lowered, module)
-    metadata.shared = binary.metadata.get("shared", 0)
-    metadata.scratch_bytes = binary.metadata.get("scratch_bytes", 0)
-    return CompiledKernel(job, metadata, binary, job.target.restored(lowered.text, binary))
+    build = Build(job, key)
+    for _ in build.levels():
+        pass
+    return build.kernel()
+
+
+class Build:
+    """One compilation, level after level: who compares levels sees each of them, and then what is made of the last."""
+
+    def __init__(self, job: Job, key: str) -> None:
+        self.job = job
+        self._timings: dict[str, float] = {}
+        self._written: tuple[str, ...] = ()
+        self._key = key
+        self._module: Module | None = None
+
+    def levels(self) -> Iterator[tuple[str, Module]]:
+        """The program at one IR level after the other; each is valid until the next one is asked for."""
+        for level, module in self.job.modules(self._timings):
+            self._module = module
+            if level == "tt":
+                self._written = _names_of(self.job, written_arguments(module))
+            _dump(self.job, level, lambda module=module: str(module))
+            yield level, module
+
+    def kernel(self) -> CompiledKernel:
+        """The kernel, once the levels are done. Raises `SharedMemoryError` where it needs more than there is."""
+        job, module = self.job, self._module
+        assert module is not None
+        metadata = _metadata(job, self._key, self._written, self._timings)
+        if not job.target.can_run:
+            return CompiledKernel(job, metadata)
+        with timed(self._timings, "llvm"):
+            lowered = job.lowered(module)
+        _dump(job, "llvm", lambda: lowered.text)
+        for name, text_of in job.target.texts.items():
+            _dump(job, name, partial(text_of, lowered))
+        with timed(self._timings, "binary"):
+            binary = job.target.assemble(lowered, module)
+        metadata.shared = binary.metadata.get("shared", 0)
+        metadata.scratch_bytes = binary.metadata.get("scratch_bytes", 0)
+        return CompiledKernel(job, metadata, binary, job.target.restored(lowered.text, binary))
 
 
 def _metadata(job: Job, key: str, written: tuple[str, ...], timings: dict[str, float]) -> Metadata:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mltriton.compiler import IR_LEVELS, compile_job
-from mltriton.errors import CompilationError, DeviceError, ExecutionError, TritonError
+from mltriton.compiler.build import Build
+from mltriton.compiler.compilation import keyed
+from mltriton.errors import CompilationError, DeviceError, ExecutionError, SharedMemoryError, TritonError
 from mltriton.executor import Options, run
 from mltriton.executor.faults import NoTensorMap
 from mltriton.executor.values import choose, decode
@@ -29,7 +31,7 @@ from mltriton.tools.launches import parameters_of
 from mltriton.tools.samples import Copy, Sample
 
 if TYPE_CHECKING:
-    from mltriton.compiler import Job
+    from mltriton.compiler import CompiledKernel, Job
     from mltriton.ir.module import Module
     from mltriton.runtime.slots import Slot
 
@@ -86,7 +88,8 @@ class Runs:
         """Every level of a compilation, then the machine code: of what a launch would run."""
         name = "the front end"
         try:
-            for name, module in _programs(job, each_pass):
+            build = None if each_pass else _build(job)
+            for name, module in _passes(job) if build is None else build.levels():
                 found = self.of_module(name, module)
                 if isinstance(found.fault, NoTensorMap):
                     yield from self.of_job(job.unconditional(), each_pass=each_pass)
@@ -95,7 +98,7 @@ class Runs:
                 if self.reference is None:
                     return
             if job.target.can_run:
-                yield self.of_binary(job)
+                yield self.of_binary(job, build)
         except CompilationError as error:
             yield LevelResult(f"compilation after {name}", 0.0, fault=error)
 
@@ -143,9 +146,9 @@ class Runs:
             if not difference.ok:
                 raise ExecutionError("the result depends on the order in which warps run", found=str(difference))
 
-    def of_binary(self, job: Job) -> LevelResult:
-        """The machine code, in this process."""
-        kernel, started = compile_job(job), time.perf_counter()
+    def of_binary(self, job: Job, build: Build | None = None) -> LevelResult:
+        """The machine code, in this process: what a build makes of its last level, or compiled anew."""
+        kernel, started = _kernel(job, build), time.perf_counter()
         try:
             loaded = kernel.loaded
         except DeviceError as absent:
@@ -198,20 +201,29 @@ def _bytes(array: Any) -> Any:
     return np.ascontiguousarray(array).view(np.uint8)
 
 
-def _programs(job: Job, each_pass: bool) -> Iterator[tuple[str, Module]]:
-    """The programs of a compilation: one for each level, or one for each pass.
-
-    Each is valid until the next is asked for.
-    """
-    if not each_pass:
-        yield from job.modules()
-        return
+def _passes(job: Job) -> Iterator[tuple[str, Module]]:
+    """The programs of a compilation, one for each pass. Each is valid until the next is asked for."""
     module = job.source_module()
     yield "front end", module
     for level, pipeline in zip(IR_LEVELS, job.target.spec.pipeline, strict=True):
         for step in parse_pipeline(pipeline):
             module = PassManager([step]).run(module)
             yield f"{level}: {step.name}", module
+
+
+def _build(job: Job) -> Build:
+    key, job = keyed(job)
+    return Build(job, key)
+
+
+def _kernel(job: Job, build: Build | None) -> CompiledKernel:
+    """What a build makes of its last level; where shared memory does not hold it, what a launch tries then."""
+    try:
+        return compile_job(job) if build is None else build.kernel()
+    except SharedMemoryError:
+        if build is None:
+            raise
+        return compile_job(job)
 
 
 # Reductions may combine in any order and dots accumulate in f32: a thousand times the unit in the last place for f32.
