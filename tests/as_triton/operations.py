@@ -1,11 +1,12 @@
 """torch's own operations (`op_db`) by torch.compile with Triton kernels on the CPU, compared with eager torch.
 
 `python operations.py [--samples N] [--types TYPE,...] [--processes N] [--results FILE] [OPERATION]...` compiles the
-samples that torch has for each operation and element type. What differs from eager torch, or is refused, is compiled by
-Inductor's C++ backend, too (which needs a C++ compiler): it counts where that one does it, and is wrong where the two
-differ, unless it is at most twice as far as eager torch from the same in float64 (sums of atomic additions are rounded
-in another order on several threads). Prints a line for each operation and type with a failure, and the sum. What
-FILE has already is not run again. The status is 1 where fewer than 99 % pass.
+samples that torch has for each operation and element type, with `--processes 0` in this process, which a crash ends.
+What differs from eager torch, or is refused, is compiled by Inductor's C++ backend, too (which needs a C++ compiler):
+it counts where that one does it, and is wrong where the two differ, unless it is at most twice as far as eager torch
+from the same in float64 (sums of atomic additions are rounded in another order on several threads). Prints a line for
+each operation and type with a failure, and the sum. What FILE has already is not run again. The status is 1 where fewer
+than 99 % pass.
 """
 
 from __future__ import annotations
@@ -156,17 +157,29 @@ def compare(operation: Any, dtype: torch.dtype, most: int) -> Verdicts:
     return [verdict(sample, run([sample], None)[0]) for sample in samples]
 
 
-def work() -> None:
-    """Answer requests `[name, type, most]`, a line each, by verdicts."""
+def prepare() -> dict[str, Any]:
+    """Let this process compile anew whatever it is asked for, and without a word; the operations."""
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     torch._inductor.config.compile_threads = 1
     torch._inductor.config.fallback_random = True
     torch._inductor.config.fx_graph_cache = False
-    known = operations()
+    return operations()
+
+
+def work() -> None:
+    """Answer requests `[name, type, most]`, a line each, by verdicts."""
+    known = prepare()
     for line in sys.stdin:
         name, kind, most = json.loads(line)
         print("\n" + json.dumps(compare(known[name], getattr(torch, kind), most)), flush=True)
+
+
+def answer(requests: Sequence[tuple[str, str]], most: int) -> Iterator[tuple[str, str, Verdicts]]:
+    """The verdicts on operations and types, from this process."""
+    known = prepare()
+    for name, kind in requests:
+        yield name, kind, compare(known[name], getattr(torch, kind), most)
 
 
 def ask(requests: Sequence[tuple[str, str]], most: int) -> Iterator[tuple[str, str, Verdicts]]:
@@ -213,7 +226,8 @@ def report(
     missing = [request for request in requests if request not in found]
 
     def part(first: int) -> None:
-        for name, kind, verdicts in ask(missing[first::processes], most):
+        mine = missing[first :: max(processes, 1)]
+        for name, kind, verdicts in ask(mine, most) if processes else answer(mine, most):
             found[name, kind] = verdicts
             if results:
                 with results.open("a") as file:
@@ -222,8 +236,11 @@ def report(
                 many = sum(other == outcome for other, _ in verdicts)
                 print(f"{name} {kind}: {many} of {len(verdicts)} {outcome}: {says}", flush=True)
 
-    with ThreadPoolExecutor(processes) as pool:
-        list(pool.map(part, range(processes)))
+    if processes:
+        with ThreadPoolExecutor(processes) as pool:
+            list(pool.map(part, range(processes)))
+    else:
+        part(0)
     counts = Counter(outcome for request in requests for outcome, _ in found[request])
     counted = sum(count for outcome, count in counts.items() if outcome != UNCOUNTED)
     share = f"{100 * counts[PASSED] / max(counted, 1):.2f} %"
@@ -231,7 +248,7 @@ def report(
     return counts
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("names", nargs="*", metavar="OPERATION")
@@ -240,7 +257,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--results", type=Path, help="a file to go on with")
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     if given.work:
         work()
         return 0

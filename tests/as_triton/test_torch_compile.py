@@ -1,35 +1,98 @@
-"""torch.compile with `torch._inductor.config.cpu_backend = "triton"`, against eager, in a fresh process."""
+"""torch.compile with `torch._inductor.config.cpu_backend = "triton"`, against eager, and torch's own operations.
+
+Torch is slow to begin: `parts` has several programs run by one process, of which each test looks at one.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from .test_import import python
+from .test_import import SOURCES, python
 
-PROGRAMS = str(Path(__file__).with_name("torch_programs.py"))
+HERE = Path(__file__).parent
+PROGRAMS, OPERATIONS = (str(HERE / f"{name}.py") for name in ("torch_programs", "operations"))
 SOME = ("pointwise", "sums of columns", "layer norm", "product", "index add", "running sum", "integers")
+# Of each way in which Inductor writes kernels a few.
+SOME_OPERATIONS = (
+    *("atan2", "floor_divide", "logit", "pow", "where", "argmin", "logsumexp", "prod", "std"),
+    *("cat", "constant_pad_nd", "flip", "gather", "index_add", "scatter_reduce", "cumsum", "cummax"),
+    *("nn.functional.layer_norm", "nn.functional.max_pool2d", "nn.functional.cross_entropy"),
+)
 
 
-def run(directory: Path, *names: str, **environment: str) -> dict[str, str]:
-    """What the programs say, by name."""
+def run(directory: Path, *arguments: str, seconds: int = 240) -> str:
+    """What a program prints whose caches are new."""
     pytest.importorskip("torch")
     folders = {"TORCHINDUCTOR_CACHE_DIR": str(directory / "inductor"), "MLTRITON_CACHE_DIR": str(directory / "kernels")}
-    printed = python("-W", "ignore", PROGRAMS, *names, **folders | environment)
+    paths = os.pathsep.join((SOURCES, str(HERE)))
+    return python("-W", "ignore", *arguments, seconds=seconds, PYTHONPATH=paths, **folders)
+
+
+def by_name(printed: str) -> dict[str, str]:
+    """What each of `torch_programs.py` says."""
     return dict(line.split(": ", 1) for line in printed.splitlines() if ": " in line)
 
 
-def test_some_programs(tmp_path: Path) -> None:
-    expected = dict.fromkeys(SOME, "forward, backward") | {"integers": "forward"}
-    assert run(tmp_path, *SOME) == expected
-    assert list((tmp_path / "kernels").glob("??/*.entry"))
+RUNNER = """
+import runpy
+import sys
+import traceback
+import mltriton.as_triton
+
+for name in sys.argv[1:]:
+    print(f"== {name}", flush=True)
+    try:
+        runpy.run_path(f"{name}.py")
+    except Exception:
+        traceback.print_exc(file=sys.stdout)
+"""
 
 
-def test_worker_processes_compile(tmp_path: Path) -> None:
-    threads = {"COMPILE_THREADS": "2", "TORCHINDUCTOR_WORKER_START": "subprocess"}
-    assert run(tmp_path, "softmax", **threads) == {"softmax": "forward, backward"}
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What each part prints, and the kernels that are cached then."""
+    pytest.importorskip("torch")
+    directory = tmp_path_factory.mktemp("parts")
+    (directory / "kernels.py").write_text(KERNELS)
+    for name, text in PARTS.items():
+        (directory / f"{name}.py").write_text(text)
+    (directory / "runner.py").write_text(RUNNER)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(directory)
+        printed = run(directory, "runner.py", *PARTS)
+    found = (part.partition("\n") for part in printed.split("== ")[1:])
+    return {name: says for name, _, says in found} | {
+        "cached": "\n".join(map(str, directory.glob("kernels/??/*.entry")))
+    }
+
+
+def test_some_programs(parts: dict[str, str]) -> None:
+    assert by_name(parts["programs"]) == dict.fromkeys(SOME, "forward, backward") | {"integers": "forward"}
+    assert parts["cached"]
+
+
+def test_worker_processes_compile(parts: dict[str, str]) -> None:
+    assert by_name(parts["workers"]) == {"softmax": "forward, backward"}
+
+
+def test_some_operations(parts: dict[str, str]) -> None:
+    assert parts["samples"].startswith("100.00 %"), parts["samples"]
+
+
+def test_as_near_as_eager_torch(parts: dict[str, str]) -> None:
+    assert parts["judge"] == "True False\n"
+
+
+def test_what_kernels_write_is_known(parts: dict[str, str]) -> None:
+    assert parts["writes"].splitlines() == ["plain out", "branches out y", "nothing"]
+
+
+def test_names_that_a_kernel_imports_or_annotates(parts: dict[str, str]) -> None:
+    assert parts["named"] == "right\n"
 
 
 def test_torch_that_looked_before_is_a_warning() -> None:
@@ -39,7 +102,7 @@ def test_torch_that_looked_before_is_a_warning() -> None:
 
 
 WRITES = """
-import mltriton.as_triton, torch
+import torch
 from torch._higher_order_ops.triton_kernel_wrap import identify_accessed_tensors
 from kernels import KERNELS
 x = torch.ones(64)
@@ -107,16 +170,36 @@ print("right")
 """
 
 
-def test_torch_looks_into_kernels(tmp_path: Path) -> None:
-    """What they write is known; the names that they import or annotate are there. In one process: torch is slow to
-    begin.
-    """
-    pytest.importorskip("torch")
-    (tmp_path / "kernels.py").write_text(KERNELS)
-    (tmp_path / "program.py").write_text(WRITES + NAMED)
-    folder = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor")}
-    printed = python("-W", "ignore", "-m", "mltriton.as_triton", str(tmp_path / "program.py"), **folder)
-    assert printed.splitlines() == ["plain out", "branches out y", "nothing", "right"]
+JUDGE = """
+import torch
+from operations import Sample, as_near
+
+sample = Sample([torch.randn(100).half()], lambda tensors: tensors[0].sum())
+eager = sample.call(sample.tensors)
+print(as_near(sample, eager, eager), as_near(sample, eager + 1, eager))
+"""
+WORKERS = """
+import mltriton.compiler.build
+import torch_programs
+
+def built(job, key):
+    raise AssertionError(f"{job.name} is compiled here")
+
+kept, mltriton.compiler.build.built = mltriton.compiler.build.built, built
+torch_programs.main(["softmax"], processes=2)
+mltriton.compiler.build.built = kept
+"""
+PARTS = {
+    "writes": WRITES,
+    "named": NAMED,
+    "judge": JUDGE,
+    "programs": f"import torch_programs\ntorch_programs.main({SOME})",
+    "workers": WORKERS,
+    "samples": f"""
+import operations
+operations.main(["--samples", "1", "--types", "float32", "--processes", "0", *{SOME_OPERATIONS}])
+""",
+}
 
 
 PACKAGED = """
@@ -149,5 +232,10 @@ def test_packages_of_aot_inductor(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.slow
 def test_all_programs(tmp_path: Path) -> None:
-    failed = {name: says for name, says in run(tmp_path).items() if not says.startswith("forward")}
+    failed = {name: says for name, says in by_name(run(tmp_path, PROGRAMS)).items() if not says.startswith("forward")}
     assert not failed
+
+
+@pytest.mark.slow
+def test_all_operations(tmp_path: Path) -> None:
+    assert run(tmp_path, OPERATIONS, "--samples", "1", "--types", "float32", seconds=7200)

@@ -7,7 +7,6 @@ needs a process in which mltriton stands in for triton.
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -96,11 +95,16 @@ def check(run: Callable[..., torch.Tensor], inputs: Sequence[torch.Tensor]) -> s
     return "forward, backward"
 
 
-def main(names: Sequence[str]) -> None:
-    """Run programs; all where none is named."""
+def main(names: Sequence[str], processes: int = 1) -> None:
+    """Run programs; all where none is named. With more than one process workers of Inductor's compile."""
     logging.disable(logging.CRITICAL)
     torch._inductor.config.cpu_backend = "triton"
-    torch._inductor.config.compile_threads = int(os.environ.get("COMPILE_THREADS", "1"))
+    torch._inductor.config.compile_threads = processes
+    if processes > 1:  # Until they are ready this process compiles.
+        from torch._inductor.async_compile import AsyncCompile
+
+        AsyncCompile.wait_pool_ready()
+        assert AsyncCompile.use_process_pool()
     known = programs()
     for name in names or known:
         torch._dynamo.reset()
