@@ -242,10 +242,12 @@ def test_every_fp8_code(isa, source):
     check(isa, f"%r = tt.fp_to_fp %x0 : tensor<Nx{source}> -> tensor<Nxf32>", [source], "f32", arrays=[codes])
 
 
-@pytest.mark.parametrize("target", ["f16", "bf16"])
-def test_rounding_toward_zero(isa, target):
-    text = f"%r = tt.fp_to_fp %x0, rounding = rtz : tensor<Nxf32> -> tensor<Nx{target}>"
-    check(isa, text, ["f32"], target, count=4096)
+@pytest.mark.parametrize(
+    ("source", "target"), [("f32", "f16"), ("f32", "bf16"), ("f64", "f16"), ("f64", "bf16"), ("f64", "f32")]
+)
+def test_rounding_toward_zero(isa, source, target):
+    text = f"%r = tt.fp_to_fp %x0, rounding = rtz : tensor<Nx{source}> -> tensor<Nx{target}>"
+    check(isa, text, [source], target, count=4096)
 
 
 @pytest.mark.parametrize("target", FLOATS)

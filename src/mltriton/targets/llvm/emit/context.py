@@ -132,10 +132,13 @@ class Emitter:
         element = element_type(type_)
         assert isinstance(element, FloatType)
         target = "double" if element is F64 else "float"
-        if element is F32 or element is F64:
+        rounds_to_zero = toward_zero and element is F32 and value.type.element == "double"
+        if (element is F32 or element is F64) and not rounds_to_zero:
             return self.function.cast(_float_cast(value, target), value, value.type.with_element(target))
         from mltriton.targets.llvm.emit import narrow  # As above.
 
+        if rounds_to_zero:
+            return narrow.truncated(self.function, value)
         return narrow.narrow(self.function, self.f16_conversion, value, element.name, toward_zero)
 
 

@@ -109,14 +109,25 @@ def _add_half(function: Function, bits: Value, shift: int) -> Value:
 
 def _round_to_odd(function: Function, value: Value) -> Value:
     """The f32 of an f64, its last bit set where it is inexact: rounding it once more then rounds only once."""
-    f32 = value.type.with_element("float")
+    bits = _truncated(function, value)
+    back = function.cast("fpext", function.bitcast(bits, value.type.with_element("float")), value.type)
+    inexact = function.cast("zext", function.fcmp("one", back, value), bits.type)
+    return function.bitcast(function.or_(bits, inexact), value.type.with_element("float"))
+
+
+def truncated(function: Function, value: Value) -> Value:
+    """The f32 of an f64, rounded to zero."""
+    return function.bitcast(_truncated(function, value), value.type.with_element("float"))
+
+
+def _truncated(function: Function, value: Value) -> Value:
+    """The bits of what `truncated` gives."""
     i32 = value.type.with_element("i32")
-    nearest = function.cast("fptrunc", value, f32)
-    back = function.cast("fpext", nearest, value.type)
-    inexact = function.cast("zext", function.fcmp("one", back, value), i32)
-    away = function.fcmp("ogt", _absolute(function, back), _absolute(function, value))
-    bits = function.sub(function.bitcast(nearest, i32), function.cast("zext", away, i32))
-    return function.bitcast(function.or_(bits, inexact), f32)
+    nearest = function.cast("fptrunc", value, value.type.with_element("float"))
+    away = function.fcmp(
+        "ogt", _absolute(function, function.cast("fpext", nearest, value.type)), _absolute(function, value)
+    )
+    return function.sub(function.bitcast(nearest, i32), function.cast("zext", away, i32))
 
 
 def _absolute(function: Function, value: Value) -> Value:
