@@ -164,6 +164,20 @@ def launched(out, x):
     mapped_kernel[(1,)](out, x)
 
 
+def truth_of_a_descriptor(out, x):
+    d = tl.make_tensor_descriptor(x, [64], [1], [16])
+    if tl.load(x) > 0 and d:
+        tl.store(out, 1)
+
+
+def zeros_of_pointers(out, x):
+    tl.zeros_like(x + tl.arange(0, 8))
+
+
+def constant_of_two(out, x):
+    tl.constexpr(1, 2)
+
+
 @triton.jit
 def mapped_kernel(out, x):
     tl.store(out, tl.load(x))
@@ -204,6 +218,9 @@ CASES = [
     (mapped_by_python, errors.NameNotFoundError, "tl.map_elementwise(abs, tl.load(x + tl.arange(0, 8))))"),
     (prints_with_separator, errors.OptionError, 'print("x", tl.load(x), sep="-")'),
     (leaves_python, errors.NameNotFoundError, "exit()"),
+    (truth_of_a_descriptor, errors.TypeMismatchError, "tl.load(x) > 0 and d:"),
+    (zeros_of_pointers, errors.TypeMismatchError, "tl.zeros_like(x + tl.arange(0, 8))"),
+    (constant_of_two, errors.TypeMismatchError, "tl.constexpr(1, 2)"),
     (evaluates, errors.NameNotFoundError, 'eval("1"))'),
 ]
 

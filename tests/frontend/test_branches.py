@@ -91,6 +91,17 @@ def test_and_or_not_of_scalars():
     assert [scalar(inside, x) for x in (0, 3, 6, 9)] == [0, 1, 0, 1]
 
 
+def test_a_tuple_is_true_if_it_has_parts():
+    def chosen(out, x):
+        none, pair = (), (x, 10)
+        if not pair:
+            pair = (0, 0)
+        a, b = none or pair
+        tl.store(out, a + (b if pair and x > 3 else -b))
+
+    assert [scalar(chosen, x) for x in (0, 5)] == [-10, 15]
+
+
 def test_chained_comparison():
     def inside(out, x):
         tl.store(out, 1 if 0 < x <= 5 else 0)

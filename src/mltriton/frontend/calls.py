@@ -234,7 +234,9 @@ def _run(
 def _construct(frame: Frame, node: ast.Call, kind: type[Any], arguments: list[Any], keywords: dict[str, Any]) -> Any:
     """Make an object: a constant, a named tuple of values, or a Python object of constants."""
     if kind is constexpr:
-        (value,) = arguments or [constexpr(None)]
+        if message := _binding_mistake(kind, arguments, keywords):
+            raise frame.error(TypeMismatchError, node, message)
+        (value,) = (*arguments, *keywords.values()) or [constexpr(None)]
         if is_runtime(value):
             raise frame.error(
                 ConstexprError, node, "a tl.constexpr must be known when compiling", found=describe(value)

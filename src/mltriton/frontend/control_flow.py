@@ -24,12 +24,12 @@ from mltriton.frontend.values import (
     is_same_constant,
     is_same_type,
     is_tuple,
+    known_truth,
     rebuilt,
     wrap,
 )
 from mltriton.ir.operation import Block, Region, Value
 from mltriton.language.casting import cast as cast_to
-from mltriton.language.constants import unwrap
 from mltriton.language.creation import full
 from mltriton.language.tensor import flatten, tensor, unflatten
 from mltriton.language.types import int1, int64
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 def if_(frame: Frame, stmt: ast.If) -> Flow:
     """`if`, `elif`, `else` whose branches go on after it (those that leave are `leave_early`'s)."""
     condition = frame.evaluate(stmt.test)
-    if not is_runtime(condition):
-        return frame.execute(stmt.body if unwrap(condition) else stmt.orelse)
+    if (known := known_truth(condition)) is not None:
+        return frame.execute(stmt.body if known else stmt.orelse)
     before = frame.scope
     branches = Branches(frame, stmt, truth(frame, stmt.test, condition))
     scopes = [branches.run(lambda body=body: _scope_after(frame, body)) for body in (stmt.body, stmt.orelse)]
@@ -60,8 +60,8 @@ def leave_early(frame: Frame, stmt: ast.If, rest: Sequence[ast.stmt]) -> Flow:
     """An `if` with a way out in it: each branch is compiled together with `rest`, all that follows in the body."""
     condition = frame.evaluate(stmt.test)
     bodies = ([*stmt.body, *rest], [*stmt.orelse, *rest])
-    if not is_runtime(condition):
-        return frame.execute(bodies[0] if unwrap(condition) else bodies[1])
+    if (known := known_truth(condition)) is not None:
+        return frame.execute(bodies[0] if known else bodies[1])
     if frame.bodies[-1] is Body.UNROLLED:
         way_out = next(iter(names.exits([stmt]).values()))
         raise frame.error(
@@ -113,8 +113,8 @@ NOTHING = _Nothing()
 def ternary(frame: Frame, node: ast.IfExp) -> Any:
     """`a if condition else b`."""
     condition = frame.evaluate(node.test)
-    if not is_runtime(condition):
-        return frame.evaluate(node.body if unwrap(condition) else node.orelse)
+    if (known := known_truth(condition)) is not None:
+        return frame.evaluate(node.body if known else node.orelse)
     branches = Branches(frame, node, truth(frame, node.test, condition))
     before = frame.scope
     values = [branches.run(lambda arm=arm: frame.evaluate(arm)) for arm in (node.body, node.orelse)]
@@ -157,9 +157,9 @@ def truth(frame: Frame, node: ast.expr, condition: Any) -> tensor:
 def static_truth(frame: Frame, node: ast.expr) -> bool:
     """A condition that must be known when compiling."""
     condition = frame.evaluate(node)
-    if is_runtime(condition):
+    if (known := known_truth(condition)) is None:
         raise frame.error(ConstexprError, node, "the condition must be known when compiling", found=describe(condition))
-    return bool(unwrap(condition))
+    return known
 
 
 def static_items(frame: Frame, node: ast.expr) -> list[Any]:

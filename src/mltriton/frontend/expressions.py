@@ -19,7 +19,7 @@ from mltriton.frontend import assignment, calls, control_flow
 from mltriton.frontend.environment import attribute_of_module
 from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.snapshot import attribute_of
-from mltriton.frontend.values import CONSTANTS, describe, is_aggregate, is_runtime, is_tuple, type_of, wrap
+from mltriton.frontend.values import CONSTANTS, describe, is_aggregate, is_runtime, is_tuple, known_truth, type_of, wrap
 from mltriton.language.constants import constexpr, unwrap
 from mltriton.language.tensor import METHODS, tensor
 from mltriton.language.types import dtype
@@ -150,7 +150,8 @@ def unary(frame: Frame, node: ast.UnaryOp) -> Any:
     value = frame.evaluate(node.operand)
     frame.mark(node)
     if isinstance(node.op, ast.Not):
-        return value.logical_not() if is_runtime(value) else constexpr(not unwrap(value))
+        known = known_truth(value)
+        return _logical(frame, node, "not", value) if known is None else constexpr(not known)
     symbol, function = _UNARY[type(node.op)]
     try:
         return wrap(function(value))
@@ -164,15 +165,25 @@ def boolean(frame: Frame, node: ast.BoolOp) -> Any:
     is_and = isinstance(node.op, ast.And)
     value = frame.evaluate(node.values[0])
     for other in node.values[1:]:
-        if not is_runtime(value):
-            if bool(unwrap(value)) != is_and:
+        if (known := known_truth(value)) is not None:
+            if known != is_and:
                 return value
             value = frame.evaluate(other)
         else:
             right = frame.evaluate(other)
             frame.mark(node)
-            value = value.logical_and(right) if is_and else value.logical_or(right)
+            value = _logical(frame, node, "and" if is_and else "or", value, right)
     return value
+
+
+def _logical(frame: Frame, node: ast.expr, word: str, *values: Any) -> Any:
+    """`not a`, `a and b`, `a or b` of tensors."""
+    wrong = next(
+        (value for value in values if is_tuple(value) or not isinstance(wrap(value), tensor | constexpr)), None
+    )
+    if wrong is not None:
+        raise frame.error(TypeMismatchError, node, f"`{word}` does not take this operand", found=describe(wrong))
+    return getattr(values[0], f"logical_{word}")(*values[1:])
 
 
 def comparison(frame: Frame, node: ast.Compare) -> Any:

@@ -17,7 +17,7 @@ from mltriton.errors import ConstexprError, SyntaxNotSupportedError, TypeMismatc
 from mltriton.frontend import assignment, control_flow, names
 from mltriton.frontend.carried import Carried, ConstantChangedError
 from mltriton.frontend.flow import Body, Flow, running
-from mltriton.frontend.values import describe, is_runtime
+from mltriton.frontend.values import describe, is_runtime, known_truth
 from mltriton.ir.operation import Block, Region
 from mltriton.language.building import is_debugging
 from mltriton.language.casting import cast as cast_to
@@ -177,9 +177,10 @@ def while_(frame: Frame, stmt: ast.While) -> Flow:
     def condition() -> Any:
         found = frame.evaluate(stmt.test)
         found = getattr(found, "condition", found)  # tl.condition(...) carries hints.
-        if not is_runtime(found) and unwrap(found) and ast.Break not in names.exits(stmt.body):
+        known = known_truth(found)
+        if known and ast.Break not in names.exits(stmt.body):
             raise frame.error(ConstexprError, stmt.test, "the condition is always true, so that the loop never ends")
-        return control_flow.truth(frame, stmt.test, found) if is_runtime(found) else constexpr(bool(unwrap(found)))
+        return control_flow.truth(frame, stmt.test, found) if known is None else constexpr(known)
 
     _while(frame, stmt, list(names.assigned([stmt.test, *stmt.body])), condition, lambda: _body(frame, stmt.body))
     return Flow.NEXT

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, TypeGuard, cast
 
-from mltriton.language.constants import constexpr, tuple_type
+from mltriton.language.constants import constexpr, tuple_type, unwrap
 
 NUMBERS = (bool, int, float)
 _CONSTANTS = (bool, int, float, str, type(None), type(...))
@@ -42,6 +42,13 @@ def is_runtime(value: Any) -> bool:
     if is_tuple(value):
         return any(is_runtime(item) for item in value)
     return getattr(value, "is_runtime_value", False) is True
+
+
+def known_truth(value: Any) -> bool | None:
+    """Whether a value is true, None where only the kernel knows: a tuple is if it has parts, whatever they are."""
+    if is_tuple(value):
+        return len(value) > 0
+    return None if is_runtime(value) else bool(unwrap(value))
 
 
 def type_of(value: Any) -> Any:

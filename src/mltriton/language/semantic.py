@@ -94,6 +94,9 @@ def literal(value: Scalar, type: dtype, shape: Sequence[int] = ()) -> tensor:
     """
     if type.is_packed():
         return literal(value, types.float32, shape).to(type)
+    if type.is_ptr():
+        hint = "tl.cast of an integer makes one"
+        raise TypeMismatchError("a pointer cannot be a constant", found=type.name, hint=hint)
     element, coded = type.to_ir(), _coded(value, type)
     if shape:
         block = block_type(type, shape)
