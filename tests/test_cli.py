@@ -87,3 +87,22 @@ def test_settings_are_listed_with_what_they_say(monkeypatch: pytest.MonkeyPatch)
     assert [setting.name for setting in SETTINGS if f"{setting.name} (now: " not in text] == []
     monkeypatch.setenv("MLTRITON_DUMP", "1")
     assert "MLTRITON_DUMP='1' is not a list of tt, ttg" in str(main_with(["settings"], monkeypatch))
+
+
+def test_programs_for_c_are_offered_no_option_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = CliRunner().invoke(app, ["aot", "--help"], env={"COLUMNS": "200"}).output
+    assert "--num-warps" in listed
+    assert not any(option in listed for option in ("cuda:", "xe:", "--num-stages"))
+    assert main_with(["aot", "add.py:add", "-s", "*fp32", "--maxnreg", "32"], monkeypatch) == 2
+
+
+@pytest.mark.parametrize("arguments", [["add.py:add", "-p", "cse"], ["add.mlir", "-s", "*fp32"]], ids=str)
+def test_verify_takes_no_option_that_nothing_reads(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert str(main_with(["verify", *arguments], monkeypatch)).startswith("OptionError: --")
+
+
+@pytest.mark.parametrize("module", ["gone", "gone.below", "json.gone", "sys.gone"])
+def test_a_module_that_there_is_not_is_wrong_usage(module: str) -> None:
+    result = run("-m", "mltriton.as_triton", "-m", module)
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"UsageError: there is no module {module}\n")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -32,9 +32,7 @@ Kernel = Annotated[
 Signature = Annotated[
     str, typer.Option("--signature", "-s", help='One entry a parameter: "*fp32:16, i32, 1024" (type, :hint, constant).')
 ]
-Target = Annotated[
-    str, typer.Option("--target", "-t", help="What to compile for: cpu, cuda:90, ...; `mltriton targets` lists them.")
-]
+Target = Annotated[str, typer.Option("--target", "-t", help="What to compile for, one of `mltriton targets`.")]
 Warps = Annotated[int, typer.Option("--num-warps", "-w", min=1, help="Warps in one program instance.")]
 WarpLevel = Annotated[
     bool, typer.Option("--warp-level", help="Every tensor belongs to one warp, as with @jit(warp_level=True).")
@@ -55,12 +53,16 @@ Quick = Annotated[bool, typer.Option("--quick", help="Small sizes: seconds inste
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Where to write; standard output otherwise.")]
 
 
-def compiling(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `COMPILING`, which it gets as a dict named `how`."""
+# Those that say something of a program for a CPU that is called from C.
+OF_C_PROGRAMS = ("target", "num_warps", "warp_level")
+
+
+def compiling(command: Callable[..., None], names: Iterable[str] = COMPILING) -> Callable[..., None]:
+    """Give a command options of `COMPILING`, which it gets as a dict named `how`."""
 
     @wraps(command)
     def run(**given: Any) -> None:
-        how = {name: given.pop(name) for name in COMPILING}
+        how = {name: given.pop(name) for name in names}
         # A flag that is not set leaves it to the kernel.
         command(**given, how=how | {"warp_level": how["warp_level"] or None})
 
@@ -70,7 +72,7 @@ def compiling(command: Callable[..., None]) -> Callable[..., None]:
     ]
     parameters += [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, (annotation, default) in COMPILING.items()
+        for name, (annotation, default) in ((name, COMPILING[name]) for name in names)
     ]
     run.__dict__["__signature__"] = inspect.Signature(parameters)
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -149,7 +151,7 @@ def compile_kernel(
 
 
 @app.command()
-@compiling
+@partial(compiling, names=OF_C_PROGRAMS)
 def aot(
     kernel: Kernel,
     signature: Signature,
@@ -293,8 +295,9 @@ def verify(
     code runs.
     """
     from mltriton.tools.launches import parse_grid
-    from mltriton.tools.verify import verify_kernel, verify_module
+    from mltriton.tools.verify import check_asked, verify_kernel, verify_module
 
+    check_asked(kernels, signature, passes)
     agree = True
     sizes = parse_grid(grid)
     for kernel in kernels:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -301,6 +303,34 @@ def test_what_is_no_function_of_python_is_no_kernel(thing):
 def test_functions_that_are_no_kernels_yet(decorate):
     with pytest.raises(errors.OptionError, match=r"takes a kernel[\s\S]*@triton.jit below"):
         decorate(length_of_an_array)
+
+
+def reported(function):
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return call
+
+
+def test_what_stands_around_the_text_of_a_kernel_does_not_change_it():
+    def kernel(out, n: tl.constexpr):
+        tl.store(out, n)
+
+    out = np.zeros(1, np.int32)
+    for decorated in (
+        triton.jit(reported(kernel)),
+        triton.jit(reported(reported(kernel))),
+        triton.jit(triton.jit(kernel)),
+    ):
+        decorated[(1,)](out, n=out.item() + 1)
+    assert out == 3
+
+
+def test_a_kernel_on_top_of_an_autotuner_is_an_error():
+    tuned = triton.autotune([triton.Config({})], [])(triton.jit(length_of_an_array))
+    with pytest.raises(errors.SyntaxNotSupportedError, match="below other decorators"):
+        triton.jit(tuned)
 
 
 def test_keywords_of_any_name_are_an_error_at_the_kernel():

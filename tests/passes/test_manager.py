@@ -5,9 +5,13 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import mltriton as triton
+import mltriton.language as tl
+from mltriton.compiler.levels import IR_LEVELS
 from mltriton.errors import IRSyntaxError, OptionError, PassError, TargetError, VerificationError
 from mltriton.ir.attributes import IntegerAttr
 from mltriton.ir.module import Module
@@ -229,4 +233,58 @@ def test_a_pass_to_show_that_there_is_not_is_an_error() -> None:
 def test_the_list_of_passes_says_what_each_does() -> None:
     text = list_passes()
     assert "cse (any)\n    Let equal operations be one.\n" in text
+    assert "assign-layouts (tt)\n" in text
+    assert "convert-dot-operands (tt or warp)\n" in text
     assert [line.partition(" ")[0] for line in text.splitlines() if not line.startswith(" ")] == list(PASSES)
+
+
+KERNELS = {
+    "rows": "*fp32:16, *fp32:16, *fp32:16, i32, 1024",
+    "product": "*fp16:16, *fp16:16, *fp32:16, i32:16, 64, 64, 32",
+}
+
+
+@triton.jit
+def rows(x, y, o, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.sum(tl.exp(tl.load(x + i, i < n)), 0)
+    tl.store(o + i, tl.load(y + i, i < n) / total, i < n)
+
+
+@triton.jit
+def product(a, b, c, K, M: tl.constexpr, N: tl.constexpr, BLOCK: tl.constexpr):
+    m, n, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BLOCK)
+    total = tl.zeros((M, N), tl.float32)
+    for j in range(0, K, BLOCK):
+        total += tl.dot(tl.load(a + m * K + (j + k)[None, :]), tl.load(b + (j + k)[:, None] * N + n))
+    tl.store(c + m * N + n, total)
+
+
+@pytest.mark.parametrize("target", ["cpu", "generic", "cuda:90", "xe:pvc"])
+@pytest.mark.parametrize("kernel", [rows, product], ids=lambda kernel: kernel.__name__)
+def test_every_pass_by_hand_takes_a_program_of_a_level_or_names_what_it_takes(kernel: Any, target: str) -> None:
+    compiled = triton.compile(kernel, signature=KERNELS[kernel.__name__], target=target)
+    for level in IR_LEVELS:
+        text = compiled.asm[level]
+        for name in PASSES:
+            try:
+                run_opt(text, name)
+            except (OptionError, TargetError):  # an internal error is neither
+                continue
+
+
+def test_a_program_of_the_wrong_level_is_an_error_that_names_both() -> None:
+    with pytest.raises(OptionError, match="distribute-to-warps takes no program at level tt") as error:
+        run_opt(PROGRAM, "distribute-to-warps")
+    assert (error.value.expected, error.value.found) == ("level ttg", "level tt")
+    warps = 'module attributes {"mltriton.level" = "warp"} {\n' + PROGRAM + "}\n"
+    with pytest.raises(OptionError, match="assign-layouts takes no program at level warp"):
+        run_opt(warps, "canonicalize,assign-layouts")
+    assert "tt.return" in run_opt(warps, "convert-dot-operands,dce")
+
+
+def test_loop_nests_are_of_targets_whose_blocks_lie_in_memory() -> None:
+    text = 'module attributes {"mltriton.level" = "warp", ttg.target = "cuda:90"} {\n' + PROGRAM + "}\n"
+    for name in ("form-nests", "pack-operands"):
+        with pytest.raises(TargetError, match=f"{name} is for targets whose blocks lie in memory"):
+            run_opt(text, name)

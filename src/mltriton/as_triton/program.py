@@ -10,6 +10,7 @@ import os
 import runpy
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from mltriton.as_triton import stand_in
@@ -46,10 +47,21 @@ def run_program(arguments: Sequence[str], *, as_cuda: bool = False, explain: boo
         print(explanation(as_cuda=as_cuda), file=sys.stderr)
     sys.argv = given
     sys.path.insert(0, str(Path.cwd()) if as_module else str(Path(name).resolve().parent))
+    if as_module and not _is_module(name):
+        raise UsageError(f"there is no module {name}", expected="a name that Python can import from here")
     if as_module:
         runpy.run_module(name, run_name="__main__", alter_sys=True)
     else:
         runpy.run_path(name, run_name="__main__")
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError as error:  # of a package that holds it
+        if error.name is not None and name.startswith(error.name):
+            return False
+        raise
 
 
 def explanation(*, as_cuda: bool) -> str:

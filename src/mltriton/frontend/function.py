@@ -38,12 +38,15 @@ class LanguageFunction:
     debug = False
 
     def __init__(self, fn: Callable[..., Any]) -> None:
+        # A kernel is its text: what stands around it (`functools.wraps`) never runs. An autotuner would have to.
+        fn = inspect.unwrap(fn, stop=lambda found: not isinstance(found, FunctionType | LanguageFunction))
         code = getattr(fn, "__code__", None)
         if code is None or not hasattr(fn, "__globals__"):
             raise SyntaxNotSupportedError(
                 "only a function written with def can be a kernel",
                 found=f"{fn!r} of type {type(fn).__name__}",
                 location=calling_location(),
+                hint="Write @jit below other decorators, next to the function.",
             )
         if code.co_flags & inspect.CO_VARKEYWORDS:
             raise VariadicError(

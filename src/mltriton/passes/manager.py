@@ -1,8 +1,9 @@
 """The pass manager.
 
-Level: all. It times passes, verifies after each when asked, shows the program after each when asked, and turns a
-failure inside a pass into a `PassError` with a saved reproducer. A named error about the user's kernel goes through
-unchanged, and so does Python's of a stack that is too small (`runtime/compile_thread.py` gives a larger one).
+Level: all. It asks whether each pass takes a program of this level, times passes, verifies after each when asked, shows
+the program after each when asked, and turns a failure inside a pass into a `PassError` with a saved reproducer. A named
+error about the user's kernel goes through unchanged, and so does Python's of a stack that is too small
+(`runtime/compile_thread.py` gives a larger one).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, TextIO
 from mltriton.errors import InternalError, PassError, TritonError, VerificationError, raised_by_signal
 from mltriton.ir.module import Module
 from mltriton.ir.passes import Pass
+from mltriton.passes.registry import check_level
 from mltriton.records import record
 
 
@@ -61,6 +63,7 @@ class PassManager:
         return module
 
     def _step(self, step: Pass, module: Module) -> Module:
+        check_level(step.name, module)
         begin = time.perf_counter()
         module = step.run(module)
         self.timings.append((step.name, time.perf_counter() - begin))

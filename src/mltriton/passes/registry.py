@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from mltriton.errors import OptionError, did_you_mean
-from mltriton.ir.module import Module
+from mltriton.ir.module import Module, level_of
 from mltriton.ir.passes import Pass
 
 PASSES: dict[str, str] = {
@@ -81,6 +81,20 @@ PASSES: dict[str, str] = {
     "serialize-warps": "mltriton.passes.warp.serialize_warps:SerializeWarps",
 }
 
+# A pass takes programs of the level that its folder names (`any`: of all), but these: most lead to that level.
+TAKES: dict[str, tuple[str, ...]] = {
+    "convert-dot-operands": ("tt", "warp"),
+    "merge-k-steps": ("tt", "warp"),
+    "assign-layouts": ("tt",),
+    "assign-lanes": ("ttg", "warp"),
+    "verify-encodings": ("any",),
+    "distribute-to-warps": ("ttg",),
+    "form-nests": ("warp",),
+    "pack-operands": ("warp",),
+    "match-target-size": ("warp",),
+}
+LEADS_TO = ("assign-layouts", "distribute-to-warps", "match-target-size")
+
 # Passes that leave every program as it is that has none of these operations and attributes: they are not even loaded.
 WARP_LEVEL = "mltriton.warp_level"
 CONCERNS: dict[str, frozenset[str]] = {
@@ -125,6 +139,24 @@ def concerned(module: Module) -> Callable[[str], bool]:
     """Whether a pass may change this program, or what other passes of its level make of it."""
     found = {*module.attributes, *(op.name for op in module.walk())}
     return lambda name: name not in CONCERNS or not found.isdisjoint(CONCERNS[name])
+
+
+def levels_taken(name: str) -> tuple[str, ...]:
+    """The levels whose programs a pass takes; `any` where it takes them all."""
+    return TAKES.get(name) or (PASSES[name].split(".")[2],)
+
+
+def check_level(name: str, module: Module) -> None:
+    """Raise `OptionError` where a pass does not take programs of this one's level."""
+    taken, level = levels_taken(name) if name in PASSES else ("any",), level_of(module)
+    if "any" not in taken and level not in taken:
+        raise OptionError(
+            f"{name} takes no program at level {level}",
+            expected=" or ".join(f"level {one}" for one in taken),
+            found=f"level {level}",
+            hint="The module's attribute mltriton.level says its level, tt without it. "
+            f"Passes that lead to the next: {', '.join(LEADS_TO)}.",
+        )
 
 
 def find_pass(name: str) -> type[Pass]:

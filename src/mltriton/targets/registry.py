@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+from mltriton.errors import TargetError
 from mltriton.ir.attributes import integer_in, string_in
 from mltriton.ir.module import Module, is_warp_level
-from mltriton.targets.base import TargetSpec
+from mltriton.targets.base import Storage, TargetSpec
 from mltriton.targets.target import module_of, split_name
 
 TOTAL_WARPS = "ttg.total-num-warps"  # of a module in which some warps share none of a program's blocks
@@ -35,6 +36,14 @@ def spec_of(module: Module) -> TargetSpec:
     lanes = integer_in(module.attributes, "ttg.threads-per-warp", usual.warp_size)
     wide = usual.wide_warps is not None and lanes == usual.wide_warps.lanes
     return _with_wide_warps(usual.name) if wide else usual
+
+
+def spec_in_memory(module: Module, name: str) -> TargetSpec:
+    """The module's target, for the pass of this name. Raises `TargetError` where blocks lie in registers."""
+    found = spec_of(module)
+    if found.storage is not Storage.MEMORY:
+        raise TargetError(f"{name} is for targets whose blocks lie in memory", expected="cpu", found=found.name)
+    return found
 
 
 @cache

@@ -15,7 +15,7 @@ from mltriton.ir.printer import print_op
 from mltriton.ir.verifier import verify
 from mltriton.passes.manager import PassManager, timing_table
 from mltriton.passes.pipeline import parse_pipeline
-from mltriton.passes.registry import PASSES, find_pass
+from mltriton.passes.registry import PASSES, find_pass, levels_taken
 from mltriton.passes.reproducer import pipeline_of
 from mltriton.runtime.compile_thread import unlimited
 
@@ -61,10 +61,10 @@ def run_opt(
 
 
 def list_passes() -> str:
-    """A paragraph for each pass: its name, the level that it works on (`any`: all of them), what it does."""
+    """A paragraph for each pass: its name, the levels whose programs it takes (`any`: all of them), what it does."""
     return "\n".join(
-        f"{name} ({where.split('.')[2]})\n{indent(getdoc(find_pass(name)) or '', '    ')}"
-        for name, where in PASSES.items()
+        f"{name} ({' or '.join(levels_taken(name))})\n{indent(getdoc(find_pass(name)) or '', '    ')}"
+        for name in PASSES
     )
 
 

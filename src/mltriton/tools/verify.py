@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mltriton.compiler import Job, options_of
+from mltriton.errors import OptionError
 from mltriton.ir.module import Module
 from mltriton.ir.parser import parse_module
 from mltriton.passes.pipeline import parse_pipeline
@@ -28,7 +29,6 @@ from mltriton.tools.level_runs import LevelResult, Runs
 
 if TYPE_CHECKING:
     from mltriton.frontend.function import LanguageFunction
-    from mltriton.ir.module import Module
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,17 @@ class VerifyResult:
         lines += [f"  on {text}" for text in self.inputs]
         lines += [str(level) for level in self.levels]
         return "\n".join([*lines, *[f"  note: {note}" for note in self.notes]])
+
+
+def check_asked(names: Sequence[str], signature: str | None, passes: str) -> None:
+    """Raise `OptionError` where what is asked is of kernels, or of IR text, and none is among `names`."""
+    texts = [name for name in names if name.endswith(".mlir")]
+    if passes and not texts:
+        raise OptionError(
+            "--passes are for IR text", hint="A kernel has its target's; --each-pass compares after each."
+        )
+    if signature is not None and len(texts) == len(names):
+        raise OptionError("--signature is of a kernel", hint="IR text has types; --arg says what to run it on.")
 
 
 def verify_kernel(

@@ -30,7 +30,7 @@ from mltriton.passes.intrinsic.tile_loops.members import Fill, Member, StoreBloc
 from mltriton.passes.intrinsic.tile_loops.nest_regions import Stretch, enclose
 from mltriton.passes.intrinsic.tile_loops.operations import is_virtual, member_of, statement_of
 from mltriton.passes.intrinsic.tile_loops.recomputed import needed_again
-from mltriton.targets.registry import spec_of
+from mltriton.targets.registry import spec_in_memory
 
 if TYPE_CHECKING:
     from mltriton.targets.base import TargetSpec
@@ -47,7 +47,7 @@ class FormNests(Pass):
     name = "form-nests"
 
     def run(self, module: Module) -> Module:
-        spec = spec_of(module)
+        spec = spec_in_memory(module, self.name)
         for function in module.body.block.ops:
             assert isinstance(function, tt.Func)
             former = _Former(function, spec)

@@ -28,7 +28,7 @@ from mltriton.passes.intrinsic.tile_loops.nest_regions import store_before
 from mltriton.passes.intrinsic.tile_loops.operations import LOADS, is_virtual
 from mltriton.passes.intrinsic.tile_loops.recomputed import repeated_parts
 from mltriton.targets.base import MicroKernel, TargetSpec
-from mltriton.targets.registry import spec_of
+from mltriton.targets.registry import spec_in_memory
 
 NEAR_ROWS = 1024  # bytes from row to row up to which a right operand is read in place, whatever the number of rows of C
 FEW_ROWS = 32  # rows of C up to which packing the right operand does not pay
@@ -40,7 +40,7 @@ class PackOperands(Pass):
     name = "pack-operands"
 
     def run(self, module: Module) -> Module:
-        spec = spec_of(module)
+        spec = spec_in_memory(module, self.name)
         for function in module.body.block.ops:
             assert isinstance(function, tt.Func)
             _Packer(function, spec).run()

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from mltriton.analysis.pointers import ANYTHING, PointerBases
 from mltriton.dialects import arith, scf, tt, ttg
+from mltriton.errors import OptionError
 from mltriton.ir.attributes import ArrayAttr, DictAttr, TypeAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import make_constant
@@ -43,8 +44,12 @@ class CheckAccesses(Pass):
 
     def run(self, module: Module) -> Module:
         function = tt.kernel_of(module)
+        ops = list(function.walk())
+        if pointer := next((op for op in ops if isinstance(op, tt.MakeTensorPtr)), None):
+            message = "block pointers are not checked: rewrite-tensor-pointers comes before check-accesses"
+            raise OptionError(message, location=pointer.loc.in_source)
         checker = _Checker(_with_bounds(function))
-        for op in list(function.walk()):
+        for op in ops:
             rule = RULES.get(type(op))
             if rule is not None:
                 checker.builder.before(op)
