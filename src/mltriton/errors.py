@@ -14,11 +14,10 @@ import threading
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 # Where no call of a user's stands: this package, and the module that starts the threads it compiles on.
-_PACKAGE = (str(Path(__file__).parent) + os.sep, str(threading.__file__))
+PACKAGE = (str(Path(__file__).parent) + os.sep, str(threading.__file__))
 
 
 class SourceLocation(NamedTuple):
@@ -35,7 +34,7 @@ class SourceLocation(NamedTuple):
 def calling_location() -> SourceLocation | None:
     """The innermost call that comes from outside this package: the line that launched a kernel."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     if frame is None:
         return None
@@ -47,39 +46,9 @@ def calling_location() -> SourceLocation | None:
 def calling_level() -> int:
     """The same call as the `stacklevel` of a warning that the caller gives."""
     frame, level = sys._getframe(1), 1  # pyright: ignore[reportPrivateUsage]
-    while frame.f_back and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1
     return level
-
-
-def users_frames(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback without the calls inside this package."""
-    calls: list[TracebackType] = []
-    while trace is not None:
-        if not trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
-            calls.append(trace)
-        trace = trace.tb_next
-    kept: TracebackType | None = None
-    for call in reversed(calls):
-        kept = TracebackType(kept, call.tb_frame, call.tb_lasti, call.tb_lineno)
-    return kept
-
-
-def raised_by_signal(error: BaseException) -> bool:
-    """Whether an exception comes from a handler of signals (a time limit, an interrupt), not from what it interrupted.
-
-    Such a one goes to whoever set the handler, and no `InternalError` takes its place.
-    """
-    import signal
-
-    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
-    functions = [getattr(handler, "__func__", handler) for handler in handlers if callable(handler)]
-    codes = {getattr(function, "__code__", None) for function in functions}
-    codes |= {getattr(type(function).__call__, "__code__", None) for function in functions}
-    at = error.__traceback__
-    while at is not None and at.tb_frame.f_code not in codes:
-        at = at.tb_next
-    return at is not None
 
 
 class TritonError(Exception):

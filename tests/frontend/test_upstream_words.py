@@ -162,3 +162,13 @@ def test_tracebacks_of_compile_are_the_programs(monkeypatch):
         triton_compile(ASTSource(of_floats, {"x": "*fp32", "CASE": "constexpr"}, {"CASE": "and"}))
     files = [entry.path for entry in caught.traceback]
     assert all("mltriton/frontend" not in str(file) for file in files), files
+
+
+def test_tracebacks_of_launches_are_the_programs(monkeypatch):
+    monkeypatch.delenv("MLTRITON_FULL_TRACEBACK", raising=False)
+    names = {"triton": triton}
+    exec("@triton.jit\ndef kernel(x, n):\n    pass\n", names)
+    for launch in (lambda: names["kernel"][(1,)](1, 2), lambda: names["kernel"][lambda _: (1,)](1, 2)):
+        with pytest.raises(CompilationError, match="cannot be read") as caught:
+            launch()
+        assert {str(entry.path) for entry in caught.traceback} == {__file__}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mltriton.compiler.keys import entry_key, functions_in
 from mltriton.compiler.levels import IR_LEVELS
 from mltriton.compiler.options import Options
-from mltriton.errors import BackendError, TritonError, raised_by_signal
+from mltriton.errors import BackendError, TritonError
 from mltriton.frontend.dependencies import Dependencies, dependencies
 from mltriton.frontend.function import LanguageFunction
 from mltriton.frontend.signature import Argument, Constant, Entry, of_parameters
@@ -226,6 +226,8 @@ class Job:
         except (TritonError, RecursionError):
             raise
         except Exception as failure:
+            from mltriton.tracebacks import raised_by_signal  # Only a failure needs it.
+
             if raised_by_signal(failure):
                 raise
             from mltriton.ir.printer import print_op

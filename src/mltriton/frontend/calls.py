@@ -25,7 +25,6 @@ from mltriton.errors import (
     TritonError,
     TypeMismatchError,
     did_you_mean,
-    raised_by_signal,
 )
 from mltriton.frontend import control_flow
 from mltriton.frontend.debugging import debugger_in, stop
@@ -138,6 +137,8 @@ def call_builtin(
             error.__cause__ = ValueError(error.upstream)
         raise
     except Exception as error:
+        from mltriton.tracebacks import raised_by_signal  # Only a failure needs it.
+
         if raised_by_signal(error):
             raise
         if message := _binding_mistake(function, arguments, keywords):
@@ -222,6 +223,8 @@ def _run(
     except TritonError:
         raise
     except Exception as error:
+        from mltriton.tracebacks import raised_by_signal  # Only a failure needs it.
+
         if raised_by_signal(error):
             raise
         if isinstance(error, RecursionError) and not is_deep():  # The stack may be too small because of the caller.

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from mltriton.dialects import tt
-from mltriton.errors import InternalError, SourceLocation, TritonError, raised_by_signal
+from mltriton.errors import InternalError, SourceLocation, TritonError
 from mltriton.frontend.calls import inline, uncallable
 from mltriton.frontend.frame import Frame, Unit
 from mltriton.frontend.function import LanguageFunction
@@ -70,6 +70,8 @@ def generate(
         except (TritonError, RecursionError):
             raise
         except Exception as failure:
+            from mltriton.tracebacks import raised_by_signal  # Only a failure needs it.
+
             if raised_by_signal(failure):
                 raise
             message = f"the front end failed: {type(failure).__name__}: {failure}"

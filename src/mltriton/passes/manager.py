@@ -14,7 +14,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, TextIO
 
-from mltriton.errors import InternalError, PassError, TritonError, VerificationError, raised_by_signal
+from mltriton.errors import InternalError, PassError, TritonError, VerificationError
 from mltriton.ir.module import Module
 from mltriton.ir.passes import Pass
 from mltriton.passes.registry import check_level
@@ -56,6 +56,8 @@ class PassManager:
             except (TritonError, RecursionError):
                 raise
             except Exception as failure:
+                from mltriton.tracebacks import raised_by_signal  # Only a failure needs it.
+
                 if raised_by_signal(failure):
                     raise
                 error = PassError(f"pass {step.name} failed: {type(failure).__name__}: {failure}")

@@ -12,13 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from mltriton.errors import AutotuneError, TritonError, raised_by_signal
+from mltriton.errors import AutotuneError, TritonError
 from mltriton.runtime.configs import Config
 from mltriton.runtime.heuristics import Launchable, plan_of
 from mltriton.runtime.jit import COMPILE_HOOKS, JITFunction
 from mltriton.runtime.jobs import Plan, key_of
 from mltriton.runtime.ranking import Candidate, Timings
 from mltriton.runtime.tuning_report import Row, Silent
+from mltriton.tracebacks import raised_by_signal
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

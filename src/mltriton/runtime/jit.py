@@ -129,7 +129,8 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
         if isinstance(grid, int):
             return self[grid,]
         is_kept = isinstance(grid, tuple)
-        launcher = self.launcher_for(grid, is_kept=is_kept)
+        with launching:
+            launcher = self.launcher_for(grid, is_kept=is_kept)
         if is_kept:
             if len(self.grids) >= MAX_GRIDS:
                 self.grids.clear()
@@ -141,9 +142,8 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
         """The launcher for a grid, made anew."""
         if callable(grid):
             return computing_launcher_of(self, grid, HOOKS)
-        with launching:
-            size = normalize(grid)
-            return launcher_over(self, size, HOOKS, is_kept=is_kept) if all(size) else self._compile_only
+        size = normalize(grid)
+        return launcher_over(self, size, HOOKS, is_kept=is_kept) if all(size) else self._compile_only
 
     def _compile_only(self, *args: Any, **kwargs: Any) -> CompiledKernel:
         """The launcher of a grid without programs."""

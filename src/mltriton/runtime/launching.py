@@ -11,7 +11,7 @@ from types import BuiltinFunctionType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from mltriton.compiler import CompiledKernel
-from mltriton.errors import InternalError, TritonError, calling_location, users_frames
+from mltriton.errors import InternalError, TritonError, calling_location
 from mltriton.frontend.function import constexpr_function as constexpr_function
 from mltriton.runtime.config import FULL_TRACEBACK
 from mltriton.runtime.grid import EmptyGridError, Grid, check_integers
@@ -94,11 +94,12 @@ def computing_launcher_of(
     shapes, names = kernel.shapes, kernel.arg_names
 
     def launch(*args: Any, **kwargs: Any) -> CompiledKernel:
-        shape = shapes.get((len(args), *kwargs))
-        if hooks or shape is None:
-            return launcher_of(kernel, None, compute, hooks)(*args, **kwargs)
-        arguments = shape.pick((*args, *kwargs.values(), *shape.defaults))
-        return _over(kernel, compute(kwargs | dict(zip(names, arguments, strict=True))))(*args, **kwargs)
+        with launching:
+            shape = shapes.get((len(args), *kwargs))
+            if hooks or shape is None:
+                return launcher_of(kernel, None, compute, hooks)(*args, **kwargs)
+            arguments = shape.pick((*args, *kwargs.values(), *shape.defaults))
+            return _over(kernel, compute(kwargs | dict(zip(names, arguments, strict=True))))(*args, **kwargs)
 
     return launch
 
@@ -153,6 +154,8 @@ class Launching:
         if error.location is None:
             error.at(calling_location())
         if not isinstance(error, InternalError) and not FULL_TRACEBACK.get():
+            from mltriton.tracebacks import users_frames  # Only a failure needs it.
+
             error.__traceback__ = users_frames(trace)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mltriton.errors import raised_by_signal
+from mltriton.tracebacks import raised_by_signal
 
 Timings = tuple[float, ...]
 
