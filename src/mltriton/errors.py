@@ -13,11 +13,13 @@ import sys
 import threading
 from collections.abc import Iterable
 from itertools import islice
-from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # Where no call of a user's stands: this package, and the module that starts the threads it compiles on.
-PACKAGE = (str(Path(__file__).parent) + os.sep, str(threading.__file__))
+PACKAGE = (os.path.dirname(__file__) + os.sep, str(threading.__file__))
 
 
 class SourceLocation(NamedTuple):

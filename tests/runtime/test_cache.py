@@ -32,7 +32,7 @@ def cache(tmp_path: Path) -> CacheDir:
 
 def the_file(cache: CacheDir) -> Path:
     [entry] = cache.entries()
-    return entry.path
+    return Path(entry.path)
 
 
 def test_gives_back_what_was_put(cache):
@@ -139,7 +139,7 @@ def test_the_default_cache_follows_the_environment(monkeypatch, tmp_path):
     first = default_cache()
     assert default_cache() is first
     monkeypatch.setenv("MLTRITON_CACHE_DIR", str(tmp_path / "two"))
-    assert default_cache().directory == tmp_path / "two"
+    assert default_cache().directory == str(tmp_path / "two")
 
 
 WRITER = """

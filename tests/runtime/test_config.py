@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from mltriton.runtime import config
@@ -18,7 +16,7 @@ from mltriton.runtime import config
         (config.MAX_SCRATCH, "2g", 2 * 2**30),
         (config.LAUNCHER, "portable", "portable"),
         (config.DUMP, "tt, warp,", frozenset({"tt", "warp"})),
-        (config.CACHE_DIR, "/a/b", Path("/a/b")),
+        (config.CACHE_DIR, "/a/b", "/a/b"),
         (config.ALWAYS_COMPILE, "Yes", True),
         (config.ALWAYS_COMPILE, "0", False),
     ],
@@ -66,9 +64,9 @@ def test_every_setting_is_listed_and_documented():
 def test_the_cache_directory_follows_the_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("MLTRITON_CACHE_DIR", "~/kernels")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert config.cache_dir() == tmp_path / "kernels"
+    assert config.cache_dir() == str(tmp_path / "kernels")
     monkeypatch.delenv("MLTRITON_CACHE_DIR")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert config.cache_dir() == tmp_path / ".cache" / "mltriton"
+    assert config.cache_dir() == str(tmp_path / ".cache" / "mltriton")
     monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
-    assert config.cache_dir() == Path("/xdg/mltriton")
+    assert config.cache_dir() == "/xdg/mltriton"

@@ -74,6 +74,7 @@ ELSEWHERE = {
     "torch",
     "_hashlib",  # OpenSSL
 }
+SLOW = {"pathlib", "tempfile", "urllib.parse", "ipaddress"}  # pathlib brings the last two.
 COMPILER = {"llvmlite", "mltriton.passes", "mltriton.dialects", "mltriton.ir.operation", "mltriton.compiler.build"}
 
 
@@ -123,6 +124,11 @@ def test_a_kernel_from_the_cache(runs):
     _, second = runs
     assert rooms(second) == CACHED
     assert not (COMPILER | ELSEWHERE) & second
+
+
+def test_slow_modules_are_not_loaded_for_a_kernel_from_the_cache(runs, tmp_path):
+    of_numpy = loaded("import json, sys, numpy\nprint(json.dumps(sorted(sys.modules)))", tmp_path)
+    assert not SLOW & runs[1] - of_numpy
 
 
 def test_import_alone(tmp_path):

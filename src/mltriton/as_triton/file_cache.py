@@ -56,8 +56,8 @@ class FileCacheManager(CacheManager):
 
     def __init__(self, key: str, override: bool = False, dump: bool = False) -> None:
         super().__init__(key, override, dump)
-        dumps = config.DUMP_DIR.get() or config.cache_dir() / "dump"
-        base = dumps if dump else config.cache_dir() / ("override" if override else "files")
+        dumps = Path(config.DUMP_DIR.get() or Path(config.cache_dir(), "dump"))
+        base = dumps if dump else Path(config.cache_dir(), "override" if override else "files")
         self.cache_dir = str(base / key)
         self._folder = base / key
         self.lock_path = None if override else str(base / key / "lock")

@@ -120,5 +120,8 @@ def _dump(job: Job, level: str, text: Callable[[], str]) -> None:
     if directory is None:
         print(f"// {job.fn.__name__}: {level}\n{text()}", file=sys.stderr)
         return
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / f"{job.fn.__name__}.{level}").write_text(text() + "\n", encoding="utf-8")
+    from pathlib import Path  # Few compilations need it.
+
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{job.fn.__name__}.{level}").write_text(text() + "\n", encoding="utf-8")

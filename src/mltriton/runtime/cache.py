@@ -17,7 +17,6 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any, cast
 
 from mltriton.records import NamedTuple, record
@@ -45,7 +44,7 @@ class Entry(NamedTuple):
     """What `CacheDir.entries` knows of an entry without reading it; `used` is seconds since the epoch."""
 
     key: str
-    path: Path
+    path: str
     size: int
     used: float
 
@@ -68,8 +67,8 @@ class CacheDir:
     cannot be written, entries are kept in memory; they are written once it can be again.
     """
 
-    def __init__(self, directory: Path | None, max_size: int | None = None, reason: str = "") -> None:
-        self.directory = directory
+    def __init__(self, directory: private_files.AnyPath | None, max_size: int | None = None, reason: str = "") -> None:
+        self.directory = None if directory is None else os.fspath(directory)
         self.max_size = max_size
         self._reason = reason
         self._memory: dict[str, _Content] = {}
@@ -138,18 +137,21 @@ class CacheDir:
         """List the entries on disk, in no order."""
         for path in self._files(_SUFFIX):
             with contextlib.suppress(OSError):  # Another process may remove it first.
-                status = path.lstat()
+                status = os.lstat(path)
                 if stat.S_ISREG(status.st_mode):
-                    yield Entry(path.parent.name + path.stem, path, status.st_size, status.st_mtime)
+                    folder, name = path.split(os.sep)[-2:]
+                    yield Entry(folder + name.removesuffix(_SUFFIX), path, status.st_size, status.st_mtime)
 
     def size(self) -> int:
         """Return the bytes all entries on disk take."""
         return sum(entry.size for entry in self.entries())
 
-    def _files(self, suffix: str) -> Iterator[Path]:
-        with contextlib.suppress(OSError):
-            if self.directory:
-                yield from self.directory.glob("??/*" + suffix)
+    def _files(self, suffix: str) -> Iterator[str]:
+        if self.directory is None:
+            return
+        from glob import escape, iglob  # A hit needs neither.
+
+        yield from iglob(os.path.join(escape(self.directory), "??", f"*{suffix}"), include_hidden=True)
 
     def _load(self, key: str) -> _Content | None:
         if key in self._memory or self.directory is None:
@@ -181,7 +183,7 @@ class CacheDir:
             raise FileNotFoundError(self._reason)
         path, image = _path(self.directory, key), _encode(key, content)
         private_files.make_folder(self.directory)
-        private_files.make_folder(path.parent)
+        private_files.make_folder(os.path.dirname(path))
         private_files.write(path, image)
         self._keep_limit(len(image))
 
@@ -189,7 +191,7 @@ class CacheDir:
         """Count what was written; when all processes together have written enough, make room."""
         if self.max_size is None or self.directory is None:
             return
-        log, slack = self.directory / _LOG, self.max_size // _SLACK
+        log, slack = os.path.join(self.directory, _LOG), self.max_size // _SLACK
         try:
             written = private_files.append(log, b"." * -(-size // _BLOCK_BYTES)) * _BLOCK_BYTES
         except OSError:  # Then nobody knows.
@@ -208,8 +210,8 @@ class CacheDir:
         oldest = time.time() - _ABANDONED_AFTER_SECONDS
         for path in self._files(private_files.TEMPORARY):
             with contextlib.suppress(OSError):
-                if path.lstat().st_mtime < oldest:
-                    path.unlink()
+                if os.lstat(path).st_mtime < oldest:
+                    os.unlink(path)
 
 
 def default_cache() -> CacheDir:
@@ -222,7 +224,7 @@ def default_cache() -> CacheDir:
 
 
 @cache
-def _cache_in(directory: Path | None, max_size: int, reason: str = "") -> CacheDir:
+def _cache_in(directory: str | None, max_size: int, reason: str = "") -> CacheDir:
     return CacheDir(directory, max_size, reason)
 
 
@@ -282,16 +284,16 @@ def _check_key(key: str) -> None:
         raise ValueError(f"a cache key must be a hex digest, not {key!r}")
 
 
-def _path(directory: Path, key: str) -> Path:
+def _path(directory: str, key: str) -> str:
     _check_key(key)
-    return directory / key[:2] / (key[2:] + _SUFFIX)
+    return os.path.join(directory, key[:2], key[2:] + _SUFFIX)
 
 
-def _remove(path: Path) -> bool:
+def _remove(path: str) -> bool:
     """Remove a file, or an empty directory in a file's place; whether it is gone by this."""
-    for remove in (path.unlink, path.rmdir):
+    for remove in (os.unlink, os.rmdir):
         with contextlib.suppress(OSError):
-            remove()
+            remove(path)
             return True
     return False
 

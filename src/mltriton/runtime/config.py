@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Generic, TypeGuard, TypeVar
 
 from mltriton.records import record
@@ -133,15 +132,15 @@ def parse_choice(*choices: str) -> Callable[[str], str]:
     return parse
 
 
-def parse_path(text: str) -> Path:
+def parse_path(text: str) -> str:
     """Read a path; `~` is the home directory."""
-    try:
-        return Path(text).expanduser()
-    except RuntimeError as error:
-        raise ValueError(f"a path: {error}") from None
+    path = os.path.expanduser(text)
+    if path.startswith("~"):
+        raise ValueError("a path: there is no such home directory")
+    return path
 
 
-CACHE_DIR: Setting[Path | None] = Setting(
+CACHE_DIR: Setting[str | None] = Setting(
     "MLTRITON_CACHE_DIR",
     None,
     parse_path,
@@ -184,7 +183,7 @@ DUMP: Setting[frozenset[str]] = Setting(
     "Levels to print while compiling: tt,ttg,warp,intrinsic,llvm,asm (of GPUs ptx,sass or spirv,isa) or all; with "
     "@NAME only of that kernel.",
 )
-DUMP_DIR: Setting[Path | None] = Setting(
+DUMP_DIR: Setting[str | None] = Setting(
     "MLTRITON_DUMP_DIR",
     None,
     parse_path,
@@ -245,13 +244,13 @@ AUTOTUNING_WORKERS: Setting[int | None] = Setting(
 INTERPRET = Setting(
     "MLTRITON_INTERPRET", False, parse_flag, "Run kernels that are decorated from now on in the reference executor."
 )
-OCLOC: Setting[Path | None] = Setting(
+OCLOC: Setting[str | None] = Setting(
     "MLTRITON_OCLOC",
     None,
     parse_path,
     "Intel's offline compiler; that on the PATH or in MLTRITON_XE_PREFIX if unset.",
 )
-XE_PREFIX: Setting[Path | None] = Setting(
+XE_PREFIX: Setting[str | None] = Setting(
     "MLTRITON_XE_PREFIX",
     None,
     parse_path,
@@ -266,7 +265,7 @@ def _is_setting(found: object) -> TypeGuard[Setting[object]]:
 SETTINGS = tuple(filter(_is_setting, globals().values()))
 
 
-def cache_dir() -> Path:
+def cache_dir() -> str:
     """Return the directory of the on-disk cache: `MLTRITON_CACHE_DIR`, else `mltriton` in the user's cache directory.
 
     That is `XDG_CACHE_HOME`, which counts only where it is absolute, or `~/.cache`. Raises `NoHomeError` when no
@@ -274,9 +273,10 @@ def cache_dir() -> Path:
     """
     chosen = CACHE_DIR.get()
     if chosen is not None:
-        return chosen.absolute()
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    try:
-        return (base if base.is_absolute() else Path.home() / ".cache") / "mltriton"
-    except RuntimeError as error:
-        raise NoHomeError(f"the cache has no place: {error}", hint="Set MLTRITON_CACHE_DIR.") from None
+        return os.path.abspath(chosen)
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.expanduser("~/.cache")
+        if base.startswith("~"):
+            raise NoHomeError("the cache has no place: there is no home directory", hint="Set MLTRITON_CACHE_DIR.")
+    return os.path.join(base, "mltriton")

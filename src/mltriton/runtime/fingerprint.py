@@ -12,7 +12,6 @@ import sys
 from contextlib import suppress
 from functools import cache
 from importlib.machinery import PathFinder
-from pathlib import Path
 
 import mltriton
 from mltriton.runtime.digests import digest_of
@@ -27,7 +26,7 @@ _NOT_COMPILER = frozenset({"executor", "kernels", "sources", "translation", "too
 @cache
 def compiler_fingerprint(without: frozenset[str] = frozenset()) -> str:
     """The fingerprint of this compiler, computed once in a process, but for folders that a target has no use for."""
-    files = sorted(source_files(str(Path(mltriton.__file__).parent), _NOT_COMPILER | without))
+    files = sorted(source_files(os.path.dirname(mltriton.__file__), _NOT_COMPILER | without))
     known = (mltriton.__version__, *sys.version_info[:2], llvm_version())
     return digest_of("\n".join([repr(known), *files]).encode("utf-8", "surrogateescape"))
 
@@ -38,14 +37,14 @@ def llvm_version() -> str:
     found = PathFinder.find_spec("llvmlite")
     if found is None or found.origin is None:
         return ""
-    root = Path(found.origin).parent
+    root = os.path.dirname(found.origin)
     known: list[object] = []
     for name in LLVM_LIBRARIES:
         with suppress(FileNotFoundError):
-            status = (root / "binding" / name).stat()
+            status = os.stat(f"{root}/binding/{name}")
             known += [name, status.st_size, status.st_mtime_ns]
-    with suppress(FileNotFoundError):
-        known.append((root / "_version.py").read_text(encoding="utf-8"))
+    with suppress(FileNotFoundError), open(f"{root}/_version.py", encoding="utf-8") as file:
+        known.append(file.read())
     return repr(known)
 
 

@@ -11,9 +11,14 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mltriton.runtime.digests import digest_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AnyPath = str | os.PathLike[str]
 
 TEMPORARY = ".partial"  # How names of files end that are still being written.
 _FOLDER, _FILE = 0o700, 0o600
@@ -27,28 +32,29 @@ class UntrustedError(OSError):
     """A folder or file that somebody else has, or can have, written."""
 
 
-def make_folder(path: Path) -> None:
+def make_folder(path: AnyPath) -> None:
     """Make a folder of the user's own, with its parents; one that is there must be trusted."""
     try:
         check_folder(path)
     except FileNotFoundError:
-        if not path.parent.exists():
-            make_folder(path.parent)
+        parent = os.path.dirname(path)
+        if parent and not os.path.exists(parent):
+            make_folder(parent)
         with suppress(FileExistsError):
-            path.mkdir(_FOLDER)
-            path.chmod(_FOLDER)  # The umask may have taken more away.
+            os.mkdir(path, _FOLDER)
+            os.chmod(path, _FOLDER)  # The umask may have taken more away.
         check_folder(path)
 
 
-def check_folder(path: Path) -> None:
+def check_folder(path: AnyPath) -> None:
     """Raise `UntrustedError` for a folder that somebody else can write to; OSError for what is no folder."""
-    status = path.stat()
+    status = os.stat(path)
     if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(f"{path} is no directory")
     _check(path, status)
 
 
-def _check(path: Path, status: os.stat_result) -> None:
+def _check(path: AnyPath, status: os.stat_result) -> None:
     if not hasattr(os, "geteuid"):  # Without such users there is nothing to compare.
         return
     if status.st_uid not in (os.geteuid(), 0):
@@ -57,7 +63,7 @@ def _check(path: Path, status: os.stat_result) -> None:
         raise UntrustedError(f"{path} can be written by others (mode {stat.S_IMODE(status.st_mode):o})")
 
 
-def read(path: Path) -> tuple[bytes, float]:
+def read(path: AnyPath) -> tuple[bytes, float]:
     """The content of a file and its time of change.
 
     Raises OSError, of which `UntrustedError` for what others can have written.
@@ -74,22 +80,23 @@ def read(path: Path) -> tuple[bytes, float]:
         os.close(descriptor)
 
 
-def write(path: Path, data: bytes) -> None:
+def write(path: AnyPath, data: bytes) -> None:
     """Put a file at `path` in one step; its folder must be trusted. Raises OSError, and leaves nothing behind."""
-    temporary = path.with_name(f".{path.stem}.{os.urandom(8).hex()}{TEMPORARY}")
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{os.path.splitext(name)[0]}.{os.urandom(8).hex()}{TEMPORARY}")
     try:
         with open(_create(temporary, os.O_EXCL), "wb", buffering=0) as file:
             left = memoryview(data)
             while left:
                 left = left[file.write(left) :]
-        temporary.replace(path)
+        os.replace(temporary, path)
     except BaseException:  # An interrupt, too, leaves nothing behind.
         with suppress(OSError):
-            temporary.unlink()
+            os.unlink(temporary)
         raise
 
 
-def append(path: Path, data: bytes) -> int:
+def append(path: AnyPath, data: bytes) -> int:
     """Append to a file, which is made if need be; its size then. Raises OSError."""
     descriptor = _create(path, os.O_APPEND)
     try:
@@ -99,7 +106,7 @@ def append(path: Path, data: bytes) -> int:
         os.close(descriptor)
 
 
-def _create(path: Path, flags: int) -> int:
+def _create(path: AnyPath, flags: int) -> int:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | _NO_FOLLOW | _NO_BLOCK | _BINARY | flags, _FILE)
     if hasattr(os, "fchmod"):
         os.fchmod(descriptor, _FILE)
@@ -111,7 +118,8 @@ def folder_for_temporaries(name: str) -> Path:
 
     Raises OSError where none can be made.
     """
-    import tempfile  # Loads much, for what is seldom needed.
+    import tempfile  # Load much, for what is seldom needed.
+    from pathlib import Path
 
     owner = os.geteuid() if hasattr(os, "geteuid") else 0
     folder = Path(tempfile.gettempdir()) / f"{name}-{owner}"

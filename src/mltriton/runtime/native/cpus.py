@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 import os
 from functools import cache
-from pathlib import Path
 
-_ROOT = Path("/sys/fs/cgroup")
-_MEMBERSHIP = Path("/proc/self/cgroup")
+_ROOT = "/sys/fs/cgroup"
+_MEMBERSHIP = "/proc/self/cgroup"
 
 
 def available_cpus() -> int:
@@ -25,7 +24,8 @@ def available_cpus() -> int:
 def quota() -> float:
     """Return the CPUs that the control groups of this process allow; infinite without a limit."""
     try:
-        lines = _MEMBERSHIP.read_text("utf-8").splitlines()
+        with open(_MEMBERSHIP, encoding="utf-8") as file:
+            lines = file.read().splitlines()
     except OSError:
         return math.inf
     return min((_of_group(*line.split(":", 2)) for line in lines if line.count(":") >= 2), default=math.inf)
@@ -35,24 +35,24 @@ def _of_group(number: str, controllers: str, path: str) -> float:
     """The least quota of a group and those that it is in, of version 2 (number 0) or 1."""
     if number != "0" and "cpu" not in controllers.split(","):
         return math.inf
-    root, read = (_ROOT, _version_2) if number == "0" else (_ROOT / "cpu", _version_1)
-    group = root / path.strip("/")
+    root, read = (_ROOT, _version_2) if number == "0" else (f"{_ROOT}/cpu", _version_1)
     # In a container the path may be the host's, and the group is the root that is seen.
-    groups = [group, *group.parents[: len(group.parts) - len(root.parts)]]
-    return min(map(read, {root, *groups}))
+    names = path.strip("/").split("/")
+    return min(read("/".join([str(root), *names[:depth]])) for depth in range(len(names) + 1))
 
 
-def _version_2(group: Path) -> float:
-    return _quotient(*_words(group / "cpu.max"))
+def _version_2(group: str) -> float:
+    return _quotient(*_words(f"{group}/cpu.max"))
 
 
-def _version_1(group: Path) -> float:
-    return _quotient(*_words(group / "cpu.cfs_quota_us"), *_words(group / "cpu.cfs_period_us"))
+def _version_1(group: str) -> float:
+    return _quotient(*_words(f"{group}/cpu.cfs_quota_us"), *_words(f"{group}/cpu.cfs_period_us"))
 
 
-def _words(path: Path) -> list[str]:
+def _words(path: str) -> list[str]:
     try:
-        return path.read_text("utf-8").split()
+        with open(path, encoding="utf-8") as file:
+            return file.read().split()
     except OSError:
         return []
 

@@ -8,10 +8,10 @@ process and never unloaded, since worker threads run it; where it is in the cach
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import sys
 from functools import cache, partial
-from pathlib import Path
 from typing import NoReturn
 
 from ... import __version__
@@ -22,7 +22,7 @@ from .objects import LoadedObject, ObjectLoadError, linked, load_object
 
 _MACHINES = {"x86_64": "x86_64-linux", "aarch64": "aarch64-linux"}
 _FILE = "image"
-_HERE = Path(__file__).parent
+_HERE = os.path.dirname(__file__)
 SOURCES = (
     *("system.pyi", "python.pyi", "pieces.py", "pool.py", "arguments.py", "tensors.py", "launcher.py", "calls.py"),
     *("descriptions.py", "parts.py"),
@@ -115,7 +115,7 @@ class Library:
 def load() -> Library:
     """Return the library, compiled at most once per cache. Raises `TargetError` on an unsupported machine."""
     name = machine() or refuse()
-    key = disk.digest("native library", name, *sorted(source_files(str(_HERE))), __version__, llvm_version())
+    key = disk.digest("native library", name, *sorted(source_files(_HERE)), __version__, llvm_version())
     try:
         return _linked((disk.default_cache().get(key) or {})[_FILE])
     except (KeyError, ObjectLoadError):  # It is not there, or damaged.
@@ -150,7 +150,8 @@ def _by_hand(name: str) -> tuple[str, ...]:
 
 
 def _read(part: str) -> str:
-    return (_HERE / part).read_text("utf-8")
+    with open(f"{_HERE}/{part}", encoding="utf-8") as file:
+        return file.read()
 
 
 def compile_object(text: str, triple: str) -> bytes:

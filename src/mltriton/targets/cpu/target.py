@@ -9,7 +9,6 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mltriton.errors import TargetError
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
     from mltriton.targets.cpu.features import CpuFeatures
     from mltriton.targets.llvm.toolchain import Machine
 
-_CPUINFO_CHARACTERS = 1 << 14  # More than /proc/cpuinfo says of one processor.
+_CPUINFO = "/proc/cpuinfo"
+_CPUINFO_CHARACTERS = 1 << 14  # More than it says of one processor.
 ASSEMBLY_SECONDS = 600.0  # for kernels with inline assembly, over which LLVM may end its process
 _FEATURE_LINES = ("flags", "Features")
 
@@ -163,7 +163,7 @@ def _processor() -> str:
     """A digest of what this machine's processor can do, as the operating system says, or else LLVM."""
     # The first processor stands for all. (platform.processor() would start a process.)
     try:
-        with Path("/proc/cpuinfo").open(encoding="utf-8") as info:
+        with open(_CPUINFO, encoding="utf-8") as info:
             first = info.read(_CPUINFO_CHARACTERS).partition("\n\n")[0]
     except OSError:
         first = ""

@@ -46,7 +46,7 @@ def register() -> None:
 def _vendors_folder() -> Path:
     """A folder that nobody else can write to: code is loaded from where its files say."""
     try:
-        cache = config.cache_dir()
+        cache = Path(config.cache_dir())
         for folder in (cache, cache / "opencl-vendors"):
             private_files.make_folder(folder)
     except (OSError, config.NoHomeError):

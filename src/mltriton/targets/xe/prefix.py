@@ -18,16 +18,16 @@ def prefixes() -> list[Path]:
     """The folders into which `scripts/install-ocloc.sh` may have installed, in the order in which they are searched."""
     chosen = config.XE_PREFIX.get()
     if chosen is not None:
-        return [chosen]
+        return [Path(chosen)]
     base = os.environ.get("XDG_DATA_HOME")
     of_user = (Path(base) if base else Path("~", ".local", "share").expanduser()) / "mltriton" / "xe"
     return [Path(sys.prefix) / "xe", of_user]
 
 
-def find_tool(name: str, chosen: Path | None) -> Path | None:
+def find_tool(name: str, chosen: str | None) -> Path | None:
     """The program `name`: the one that a setting names, else the first on the PATH, else one in a prefix."""
     if chosen is not None:
-        return chosen if os.access(chosen, os.X_OK) else None
+        return Path(chosen) if os.access(chosen, os.X_OK) else None
     found = shutil.which(name)
     if found is not None:
         return Path(found)
