@@ -150,3 +150,8 @@ def test_strength_is_reduced_but_where_it_is_not_wanted():
     assert "imul" not in reduced
     assert "imul" in toolchain.assembly(LOOP, X86._replace(reduce_strength=False))
     assert toolchain.assembly(LOOP, X86) == reduced
+
+
+def test_without_optimization_values_lie_in_memory():
+    values = toolchain.assembly(LOOP, X86._replace(optimization=0))
+    assert values.count("(%rsp)") > toolchain.assembly(LOOP, X86).count("(%rsp)")

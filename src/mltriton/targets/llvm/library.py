@@ -22,7 +22,6 @@ from mltriton.runtime.forking import LLVM_LOCK
 T = TypeVar("T")
 
 _LLVM_VERSION = 22  # That of llvmlite 0.50, whose functions these are.
-_OPTIMIZATION = 2  # LLVM's -O2 for the code generator; no pass runs on the text before it.
 _TEXT, _OUT, _OBJECT = c_char_p, POINTER(c_char_p), c_void_p
 
 # What each function gives and takes. `_OUT` is a string that LLVM writes, and that is freed here.
@@ -79,13 +78,15 @@ def verify(text: str) -> None:
         pass
 
 
-def code(text: str, triple: str, cpu: str, attributes: str, *, as_text: bool, reduce_strength: bool = True) -> bytes:
-    """An object file of IR, or its assembly."""
+def code(
+    text: str, triple: str, cpu: str, attributes: str, *, as_text: bool, reduce_strength: bool, optimization: int
+) -> bytes:
+    """An object file of IR, or its assembly. The code generator optimizes; no pass runs on the text before it."""
     llvm = _functions()
     with (
         LLVM_LOCK,
         _module(text) as module,
-        _machine(triple, cpu, attributes) as machine,
+        _machine(triple, cpu, attributes, optimization) as machine,
         _strength_reduction(reduce_strength),
     ):
         llvm["SetTarget"](module, triple.encode())
@@ -163,13 +164,13 @@ def _module(text: str) -> Generator[int]:
 
 
 @contextmanager
-def _machine(triple: str, cpu: str, attributes: str) -> Generator[int]:
+def _machine(triple: str, cpu: str, attributes: str, optimization: int) -> Generator[int]:
     llvm = _functions()
     target, complaint = _written(lambda out: llvm["GetTargetFromTriple"](triple.encode(), out))
     if not target:
         raise RejectedError(complaint)
     names = (name.encode() for name in (triple, cpu, attributes))
-    machine = llvm["CreateTargetMachine"](target, *names, _OPTIMIZATION, b"pic", b"small", False, False, b"")
+    machine = llvm["CreateTargetMachine"](target, *names, optimization, b"pic", b"small", False, False, b"")
     if not machine:
         raise RejectedError(f"no code generator for {triple}")
     try:

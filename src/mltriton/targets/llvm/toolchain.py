@@ -28,6 +28,7 @@ class Machine(NamedTuple):
     `options` are LLVM's command line options. They hold for the rest of the process, so each concerns one target.
     Where an assembler of the maker's own follows, what is made is assembly (`as_text`) in place of an object file.
     `reduce_strength`: whether loops get induction variables of LLVM's own, which takes a quarter of its time.
+    `optimization`: the N of LLVM's -ON.
     """
 
     triple: str
@@ -36,6 +37,7 @@ class Machine(NamedTuple):
     options: Sequence[str] = ()
     as_text: bool = False
     reduce_strength: bool = True
+    optimization: int = 2
 
 
 def host_machine() -> tuple[str, str, dict[str, bool]]:
@@ -91,8 +93,14 @@ def _host_machine() -> tuple[str, str, dict[str, bool]]:
 
 def _code(text: str, machine: Machine) -> bytes:
     _prepare(machine)
-    how = {"as_text": machine.as_text, "reduce_strength": machine.reduce_strength}
-    return _using(partial(library.code, text, machine.triple, machine.cpu, machine.attributes, **how), text)
+    make = partial(
+        library.code,
+        *(text, machine.triple, machine.cpu, machine.attributes),
+        as_text=machine.as_text,
+        reduce_strength=machine.reduce_strength,
+        optimization=machine.optimization,
+    )
+    return _using(make, text)
 
 
 def _prepare(machine: Machine) -> None:

@@ -10,6 +10,7 @@ from mltriton.targets.xe.emulation.simd import emulate_warps
 
 
 def image_of(kernel: Function, device: Device) -> bytes:
-    """What `EmulatedWarps` takes."""
+    """What `EmulatedWarps` takes. Emulated kernels run once or twice: LLVM is to be done with them soon."""
     features = host()
-    return compile_object(emulate_warps(kernel, device), Machine(features.triple, features.cpu, features.attributes))
+    machine = Machine(features.triple, features.cpu, features.attributes, optimization=0)
+    return compile_object(emulate_warps(kernel, device), machine)
