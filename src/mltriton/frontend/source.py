@@ -152,9 +152,9 @@ def _block(lines: Sequence[str], known: int) -> Sequence[str]:
     end = known
     for index in range(known, len(lines)):
         if lines[index].strip():
-            if lines[index].lstrip()[0] in ")]}":  # Of the last statement, indented as nobody does.
-                return inspect.getblock(lines)
             if _indentation(lines[index]) <= margin:
+                if lines[index].lstrip()[0] in ")]}":  # Of the last statement, indented as nobody does.
+                    return inspect.getblock(lines)
                 break
             end = index + 1
     return lines[:end]
