@@ -67,18 +67,29 @@ _parts: dict[type[Operation], Parts] = {}
 
 def parts_of(cls: type[Operation]) -> Parts:
     """The declarations of an operation class, those of its base classes first."""
-    if cls not in _parts:
-        parts = Parts()
-        for base in reversed(cls.__mro__):
-            for name, part in vars(base).items():
-                if isinstance(part, OperandPart):
-                    parts.operands[name] = part.arity
-                elif isinstance(part, AttributePart):
-                    parts.attributes[name] = part
-                elif isinstance(part, RegionPart):
-                    parts.regions.append(name)
-        _parts[cls] = parts
-    return _parts[cls]
+    found = _parts.get(cls)
+    if found is None:
+        found = _parts[cls] = _declared(cls)
+    return found
+
+
+def _declared(cls: type[Operation]) -> Parts:
+    """What its base classes declare, which is known from then on, and what the class itself does."""
+    parts = Parts()
+    for base in reversed(cls.__bases__):
+        if issubclass(base, Operation):
+            inherited = parts_of(base)
+            parts.operands |= inherited.operands
+            parts.attributes |= inherited.attributes
+            parts.regions += [name for name in inherited.regions if name not in parts.regions]
+    for name, part in vars(cls).items():
+        if isinstance(part, OperandPart):
+            parts.operands[name] = part.arity
+        elif isinstance(part, AttributePart):
+            parts.attributes[name] = part
+        elif isinstance(part, RegionPart):
+            parts.regions.append(name)
+    return parts
 
 
 class OperandPart:
