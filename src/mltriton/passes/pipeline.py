@@ -8,7 +8,7 @@ Raises `OptionError` for unknown passes and options and for values that do not f
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, fields
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -17,8 +17,7 @@ from mltriton.errors import OptionError, did_you_mean
 from mltriton.ir.passes import Pass
 from mltriton.passes.registry import find_pass
 
-_ITEM = re.compile(r"\s*([\w.-]+)\s*(?:\{([^{}]*)\})?\s*(,|\Z)")
-_OPTION = re.compile(r"\s*([\w-]+)(?:\s*=\s*(\"[^\"]*\"|[^\s,]+))?\s*,?")
+_OPTION = r"\s*([\w-]+)(?:\s*=\s*(\"[^\"]*\"|[^\s,]+))?\s*,?"  # not compiled before there is one
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -26,27 +25,31 @@ def parse_pipeline(
     text: str, find: Callable[[str], type[Pass]] = find_pass, wanted: Callable[[str], bool] = lambda name: True
 ) -> list[Pass]:
     """The passes of a pipeline, those by a wanted name; `find` gives a name's class (default: `passes/registry.py`)."""
-    passes: list[Pass] = []
-    position = 0
-    while text[position:].strip():
-        item = _ITEM.match(text, position)
-        if item is None:
-            raise OptionError(f"cannot read the pipeline at `{text[position:]}`", expected="pass,pass{option=value}")
-        if wanted(item[1]):
-            passes.append(make_pass(find(item[1]), _options(item[2] or "")))
-        position = item.end()
-    return passes
+    return [make_pass(find(name), _options(options)) for name, options in _items(text) if wanted(name)]
+
+
+def _items(text: str) -> Iterator[tuple[str, str]]:
+    """The names in a pipeline, each with the text of its options."""
+    while text := text.strip():
+        end = next((place for place, letter in enumerate(text) if not (letter.isalnum() or letter in "_.-")), len(text))
+        options, rest, is_closed = "", text[end:].lstrip(), True
+        if rest.startswith("{"):
+            options, closing, rest = rest[1:].partition("}")
+            rest, is_closed = rest.lstrip(), bool(closing) and "{" not in options
+        if not end or not is_closed or rest[:1] not in ("", ","):
+            raise OptionError(f"cannot read the pipeline at `{text}`", expected="pass,pass{option=value}")
+        yield text[:end], options
+        text = rest[1:]
 
 
 def _options(text: str) -> dict[str, str]:
     options: dict[str, str] = {}
-    position = 0
-    while text[position:].strip():
-        option = _OPTION.match(text, position)
+    while text.strip():
+        option = re.match(_OPTION, text)
         if option is None:
-            raise OptionError(f"cannot read the options at `{text[position:]}`", expected="option=value option=value")
+            raise OptionError(f"cannot read the options at `{text}`", expected="option=value option=value")
         options[option[1].replace("-", "_")] = (option[2] or "true").strip('"')
-        position = option.end()
+        text = text[option.end() :]
     return options
 
 

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import cast
 
 from mltriton.dialects import arith, tt
-from mltriton.dialects.registry import operations
 from mltriton.ir.attributes import DenseAttr
 from mltriton.ir.builder import Builder
 from mltriton.ir.constants import constant_of, splat_of
@@ -30,7 +29,8 @@ class ReorderBroadcast(Pass):
     name = "reorder-broadcast"
 
     def run(self, module: Module) -> Module:
-        apply_patterns(module, PATTERNS)
+        kinds = {type(op) for op in module.walk() if op.elementwise and op.pure}
+        apply_patterns(module, {**dict.fromkeys(kinds, elementwise), **PATTERNS})
         return module
 
 
@@ -136,8 +136,8 @@ def moved_by(builder: Builder, pointers: Value, amount: Value) -> Value:
     return builder.emit(tt.AddPtr, pointers, step)
 
 
+# Besides these, element-wise operations of any kind.
 PATTERNS: Patterns = {
-    **{op: elementwise for op in operations().values() if op.elementwise and op.pure},
     tt.AddPtr: offset_pointer,
     tt.Broadcast: reshaped_splat,
     tt.ExpandDims: expanded_broadcast,
