@@ -178,8 +178,8 @@ class _Generator(NamedTuple):
             return
         below = function.gep(a, function.mul(a_stride, function.add(row, count)), a_type)
         below = function.gep(below, function.mul(column, length // shape.columns), I8)
-        for number in range(count):
-            line = function.gep(below, function.mul(a_stride, number), a_type)
+        with function.loop(0, count, name="below") as loop:
+            line = function.gep(below, function.mul(a_stride, loop.index), a_type)
             for place in range(0, share, CACHE_LINE):
                 function.prefetch(function.gep(line, place, I8), level=2)
 
