@@ -330,7 +330,7 @@ def test_values_alone_as_blocks() -> None:
     assert_accurate(o, expected, SLACK["float32"] * size)
 
 
-def test_choices() -> None:
+def test_choices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Enough programs for the threads, no split of few keys; heads together as memory has them."""
     many, few = Problem((64,) * 64, 8, 8).arrays(), Problem((4096,), 8, 8).arrays()
     short = Problem((64,), 8, 8).arrays()
@@ -341,6 +341,10 @@ def test_choices() -> None:
         return choose_splits(arrays["q"], arrays["k_cache"], arrays["block_table"], form)
 
     assert splits(many) == splits(short) == 1 < splits(few) <= 8
+    monkeypatch.setattr("mltriton.kernels.attention_paged.num_threads", lambda: 16)
+    assert splits(few) == 4096 // 256
+    (launch,) = paged_attention_launches(**short, o=np.empty_like(short["q"]), form=form)
+    assert launch.constants["num_warps"] == 1  # of which one thread does the work
 
 
 # Mistakes

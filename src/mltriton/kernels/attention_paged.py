@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from mltriton.runtime.jit import JITFunction
     from mltriton.targets.base import BlockIO
 
-SHORTEST_SPLIT = 512  # keys for which a program of their own pays
+SHORTEST_SPLIT = 512  # keys for which a program of their own pays; on a CPU half of them
 LONG_ROW = 512  # bytes of a key, of which a step then has few that do not come in rectangles
 LEAST_BLOCK = 4  # keys of a block that pays: two are read faster with an address for each
 WORD = 4  # bytes; a block of a matrix starts at a multiple of them
@@ -212,8 +212,8 @@ def choose_block_form(q: Array, k_cache: Array, v_cache: Array, warp_level: bool
 
 
 def choose_splits(q: Array, k_cache: Array, block_table: Array, form: Form) -> int:
-    """Enough stretches for every thread to have something to do, none shorter than `SHORTEST_SPLIT` keys. Measured on 2
-    and 16 cores: where many share the memory, some are slower than others.
+    """Enough stretches for every thread to have something to do, none shorter than `SHORTEST_SPLIT` says. Measured on 2
+    and 16 cores: where many share the memory, some are slower than others, and wait for the last one's last program.
     """
     programs = q.shape[0] * programs_of(q, k_cache, form)
     longest = block_table.shape[1] * k_cache.shape[1]
@@ -221,7 +221,7 @@ def choose_splits(q: Array, k_cache: Array, block_table: Array, form: Form) -> i
     threads = num_threads()
     at_once = on_gpu or (16 if threads >= MANY else 2) * threads
     wanted = triton.cdiv(at_once, programs)
-    return max(1, min(wanted, longest // SHORTEST_SPLIT))
+    return max(1, min(wanted, longest // (SHORTEST_SPLIT if on_gpu else SHORTEST_SPLIT // 2)))
 
 
 def programs_of(q: Array, k_cache: Array, form: Form) -> int:
@@ -282,6 +282,8 @@ def _by_addresses(q: Array, k_cache: Array, v_cache: Array, form: Form) -> Parts
     kernel = paged_attention_warps_kernel if form.warp_level else paged_attention_kernel
     group = q.shape[1] // k_cache.shape[2]
     constants = {"HEADS": form.heads, "BG": triton.next_power_of_2(group), "BN": form.keys}
+    if form.warp_level:
+        constants["num_warps"] = 1  # One thread would do the work of all, with sums for each of them.
     return kernel, (strides_of(k_cache), strides_of(v_cache)), (group,), constants
 
 
