@@ -321,12 +321,13 @@ def _callee(node: ast.expr) -> str:
 
 def _argument(name: str, function: ast.FunctionDef, call: ast.Call) -> ast.expr | None:
     """What a call passes for a parameter, or its default; None where that is not written out."""
-    if any(isinstance(each, ast.Starred) for each in call.args):
+    starred = next((index for index, each in enumerate(call.args) if isinstance(each, ast.Starred)), None)
+    given = dict(zip(_parameters(function), call.args[:starred], strict=False))
+    given |= {each.arg or "": each.value for each in call.keywords}
+    if name in given:
+        return given[name]
+    if "" in given or (starred is not None and name not in [each.arg for each in function.args.kwonlyargs]):
         return None
-    names = _parameters(function)
-    given = dict(zip(names, call.args, strict=False)) | {each.arg or "": each.value for each in call.keywords}
-    if name in given or "" in given:
-        return given.get(name)
     defaults = [*function.args.defaults]
     positional = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
     known: dict[str, ast.expr | None] = dict(zip(reversed(positional), reversed(defaults), strict=False))
