@@ -46,6 +46,13 @@ def asserted(x):
     tl.device_assert(tl.load(x) > 0)
 
 
+@triton.jit
+def words(free, free_, virtual, pair, pair_0, int32_t, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    total = tl.load(free + i) + tl.load(free_ + i) * tl.load(pair[0] + i) + tl.load(pair_0 + i) * int32_t
+    tl.store(virtual + i, total, i < n)
+
+
 PROGRAM = r"""
 #include <stdio.h>
 #include "scale.h"
@@ -90,6 +97,29 @@ def built(folder: Path, *flags: str) -> bytes:
     warnings = ["-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"]
     subprocess.run(["cc", *warnings, *flags, "main.c", *objects, "-o", "main"], cwd=folder, check=True)
     return subprocess.run(["./main"], cwd=folder, check=True, capture_output=True).stdout
+
+
+@needs_cc
+@pytest.mark.parametrize("compiler", ["cc", "c++"])
+def test_parameters_have_names_that_c_has_no_meaning_for(tmp_path, compiler):
+    signature = "*fp32, *fp32, *fp32, (*fp32, i32), *fp32, i32, i32, 64"
+    header_file, _ = write_c_object(triton.compile(words, signature=signature), tmp_path)
+    call = "words(1, 1, 1, a, b, c, d, 1, e, 2, 3)"
+    program = f'#include "words.h"\nint check(float *a, float *b, float *c, float *d, float *e) {{ return {call}; }}\n'
+    file = tmp_path / ("check.c" if compiler == "cc" else "check.cpp")
+    file.write_text(program)
+    subprocess.run([compiler, "-Wall", "-Wextra", "-Werror", "-fopenmp", "-c", file.name], cwd=tmp_path, check=True)
+    names = re.findall(
+        r"(\w+)[,)]", next(line for line in header_file.read_text().splitlines() if "int words(" in line)
+    )
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("name", ["register", "exp", "printf", "class", "main", "free"])
+def test_functions_have_names_that_c_has_no_meaning_for(tmp_path, name):
+    with pytest.raises(OptionError, match=f"C has a meaning for {name}"):
+        write_c_object(triton.compile(scale, signature="*fp32, *fp16, i32, fp32, 1.5, 128"), tmp_path, name)
+    assert not list(tmp_path.glob("*.h"))
 
 
 @needs_cc

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mltriton.errors import OptionError, TargetError
-from mltriton.targets.cpu.exports import Source, c_text, header, source_of
+from mltriton.targets.cpu.exports import Source, c_text, header, is_reserved, source_of
 from mltriton.tools.aot import write_output
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ def write_c_object(kernel: CompiledKernel, directory: Path, name: str | None = N
     name = name or kernel.name
     if not _NAME.fullmatch(name):
         raise OptionError("the functions need a name of C", expected="letters, digits, _", found=name)
+    if is_reserved(name):
+        raise OptionError(f"C has a meaning for {name}", hint="Give the functions another name: --name NAME.")
     source = source_of(kernel)
     image = cpu_of(source).object_of(c_text(source, name))
     try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from ctypes import CDLL
 from typing import TYPE_CHECKING
 
 from mltriton.errors import OptionError
@@ -52,15 +53,24 @@ SCALARS: Mapping[str, Scalar] = _INTEGERS | {
 }
 
 
-# Names that parameters may not have in C, or that the header uses itself.
+# Words of C and C++, and names that the header itself uses.
 _C = (
-    *("auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern"),
-    *("float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed"),
-    *("sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while"),
+    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
+    "restrict return short signed sizeof static struct switch typedef typeof union unsigned void volatile while"
 )
-_CPP = ("bool", "class", "delete", "namespace", "new", "operator", "private", "public", "template", "this", "using")
-_HEADERS = ("begin", "end", "scratch", "grid_x", "grid_y", "grid_z", "total", "failed", "program")
-_RESERVED = frozenset((*_C, *_CPP, *_HEADERS))
+_CPP = (
+    "alignas alignof and and_eq asm bitand bitor bool catch class compl concept constexpr consteval constinit "
+    "decltype delete dynamic_cast explicit export false friend module mutable namespace new noexcept not not_eq "
+    "nullptr operator or or_eq private protected public requires static_assert template this thread_local throw "
+    "true try typeid typename using virtual wchar_t xor xor_eq"
+)
+_HEADERS = "begin end scratch grid_x grid_y grid_z total failed program aligned_alloc free NULL main"
+_RESERVED = frozenset((*_C.split(), *_CPP.split(), *_HEADERS.split(), *(scalar.memory for scalar in SCALARS.values())))
+
+
+def is_reserved(name: str) -> bool:
+    """Whether no function of a program may have this name: a word of C or C++, or a function of the C library."""
+    return name in _RESERVED or hasattr(CDLL(None), name)
 
 
 class Source(NamedTuple):
@@ -90,10 +100,13 @@ class Parameter(NamedTuple):
 def parameters_of(source: Source) -> list[Parameter]:
     """The parameters that are no constants, in their order."""
     found: list[Parameter] = []
+    taken = {name for name in source.job.entries if name not in _RESERVED}
     for name, entry in source.job.entries.items():
         if isinstance(entry, Argument):
             plain = name.replace(".", "_")
-            plain = f"{plain}_" if plain in _RESERVED else plain
+            while (plain != name and plain in taken) or plain in _RESERVED:
+                plain += "_"
+            taken.add(plain)
             scalar = SCALARS[entry.scalar]
             is_written = name in source.metadata.written
             memory = f"{'' if is_written else 'const '}{scalar.memory} *"
