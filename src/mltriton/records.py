@@ -12,8 +12,9 @@ dataclasses. A class that states `__slots__` has them.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, field, fields
 from operator import itemgetter
 from types import MemberDescriptorType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, dataclass_transform
@@ -90,12 +91,7 @@ def record(*, frozen: bool = False, eq: bool = True) -> Callable[[type[T]], type
     return make
 
 
-@dataclass
-class _Usual:
-    item: int
-
-
-_ORDINARY: Any = fields(_Usual)[0]._field_type  # the mark of fields that belong to instances
+_ORDINARY: Any = vars(dataclasses)["_FIELD"]  # the mark of fields that belong to instances
 
 
 def _fields_of(cls: type[Any]) -> dict[str, Field[Any]]:

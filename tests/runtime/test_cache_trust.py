@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import stat
@@ -20,6 +19,7 @@ import mltriton as triton
 import mltriton.language as tl
 from mltriton.runtime import config, private_files
 from mltriton.runtime.cache import CacheDir, CacheWarning, default_cache, digest
+from mltriton.runtime.packed import packed
 
 KEY, OTHER = digest("key"), digest("other")
 FILES = {"object": bytes(range(256)) * 8, "empty": b"", "llvm": b"define void @kernel()"}
@@ -209,7 +209,7 @@ HEADERS = [
 def test_a_header_that_says_something_else_is_no_entry(cache, header, monkeypatch):
     """Its checksum is right."""
     path = file_of(cache)
-    monkeypatch.setattr("mltriton.runtime.cache.json.dumps", lambda *_, **__: json.JSONEncoder().encode(header))
+    monkeypatch.setattr("mltriton.runtime.cache.packed", lambda _: packed(header))
     cache.put(KEY, FILES)
     monkeypatch.undo()
     assert path.exists()
@@ -297,7 +297,7 @@ def test_a_relative_place_of_caches_does_not_count(monkeypatch, tmp_path):
 
 DAMAGE: dict[str, Callable[[dict[str, bytes], str], dict[str, bytes]]] = {
     "no files": lambda files, name: {},
-    "not JSON": lambda files, name: files | {"metadata": b"{", name: b""},
+    "nothing that was packed": lambda files, name: files | {"metadata": b"{", name: b""},
     "no object": lambda files, name: {other: data for other, data in files.items() if other != name},
     "other bytes": lambda files, name: files | {name: bytes(3000)},
     "half an object": lambda files, name: files | {name: files[name][: len(files[name]) // 2]},

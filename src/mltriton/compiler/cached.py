@@ -5,13 +5,13 @@ Guarantees: what `to_files` wrote is read without importing a compiler module; a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
 from mltriton.compiler.job import Job
 from mltriton.compiler.kernel import CompiledKernel, Metadata, options_in_metadata
+from mltriton.runtime.packed import packed, unpacked
 from mltriton.targets.target import Binary
 
 
@@ -21,7 +21,7 @@ def to_files(kernel: CompiledKernel) -> dict[str, bytes]:
     known: dict[str, dict[str, Any]] = {"kernel": asdict(kernel.metadata), "binary": kernel.binary.metadata}
     known["kernel"]["timings"] = {}
     return {
-        "metadata": json.dumps(known).encode(),
+        "metadata": packed(known),
         "object": kernel.binary.object,
         "llvm": kernel.asm["llvm"].encode(),
     }
@@ -33,7 +33,7 @@ def from_files(job: Job, files: Mapping[str, bytes], again: Callable[[Job], Comp
     `again` compiles the job anew, where the binary turns out to be damaged when it is loaded.
     """
     try:
-        known = json.loads(files["metadata"])
+        known = unpacked(files["metadata"])
         here = options_in_metadata(job) | {"written": tuple(known["kernel"]["written"]), "from_cache": True}
         metadata = Metadata(**known["kernel"] | here)
         binary = Binary(files["object"], known["binary"])

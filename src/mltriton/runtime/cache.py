@@ -1,6 +1,6 @@
 """The on-disk cache: named byte strings under a hex key, safe with many processes, threads and users.
 
-Level: below the compiler, which decides what a key covers. One entry is one file: a checksum, a JSON header (the key,
+Level: below the compiler, which decides what a key covers. One entry is one file: a checksum, a header (the key,
 metadata and the names and lengths of the files) and the files. Guarantees: an entry is whole or absent; a file that is
 damaged, of another key or not the user's own is removed and reported as absent; a directory that cannot be used, or
 that others can write to, means one warning and a cache in memory, never a failed compilation.
@@ -9,7 +9,6 @@ that others can write to, means one warning and a cache in memory, never a faile
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import stat
 import struct
@@ -21,11 +20,12 @@ from typing import Any, cast
 
 from mltriton.records import NamedTuple, record
 from mltriton.runtime.digests import blake2b, digest_of
+from mltriton.runtime.packed import packed, unpacked
 
 from ..errors import calling_level
 from . import config, private_files
 
-_MAGIC = b"mltriton cache 2"
+_MAGIC = b"mltriton cache 3"
 _CHECKSUM_BYTES = 16
 _PREFIX = struct.Struct(f"<{len(_MAGIC)}s{_CHECKSUM_BYTES}sI")  # magic, checksum of all that follows it, header length
 _SUFFIX = ".entry"
@@ -301,7 +301,7 @@ def _remove(path: str) -> bool:
 def _encode(key: str, content: _Content) -> bytes:
     sizes = {name: len(data) for name, data in content.files.items()}
     known = {"key": key, "metadata": content.metadata, "files": sizes}
-    header = json.dumps(known, separators=(",", ":")).encode()
+    header = packed(known)
     body = b"".join([header, *content.files.values()])
     length = struct.pack("<I", len(header))
     return _PREFIX.pack(_MAGIC, _checksum(length, body), len(header)) + body
@@ -316,7 +316,7 @@ def _decode(key: str, image: bytes) -> _Content:
     if magic != _MAGIC or checksum != _checksum(struct.pack("<I", header_length), body):
         raise _CorruptEntryError
     try:
-        return _content(key, json.loads(bytes(body[:header_length])), body[header_length:])
+        return _content(key, unpacked(body[:header_length]), body[header_length:])
     except (AttributeError, KeyError, TypeError, ValueError):  # It was written by something else.
         raise _CorruptEntryError from None
 

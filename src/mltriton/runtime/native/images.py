@@ -9,7 +9,6 @@ executable but not both, private to this process, and given back when the `Linke
 from __future__ import annotations
 
 import ctypes
-import json
 import mmap
 import os
 import platform
@@ -20,6 +19,7 @@ from functools import cache
 from typing import Any
 
 from ..digests import blake2b
+from ..packed import packed, unpacked
 
 MAGIC = b"mltriton image 1"
 _DIGEST_BYTES = 16
@@ -63,7 +63,7 @@ class ImageFacts:
 
 def image_of(facts: ImageFacts, content: bytes) -> bytes:
     """An image as bytes; behind `content` its memory is zero."""
-    known = json.dumps(vars(facts), separators=(",", ":")).encode()
+    known = packed(vars(facts))
     body = struct.pack("<I", len(known)) + known + content
     return MAGIC + _digest(body) + body
 
@@ -79,7 +79,7 @@ def _read(image: bytes) -> tuple[ImageFacts, memoryview]:
     body = memoryview(image)[_PREFIX.size - 4 :]
     if magic != MAGIC or digest != _digest(body):
         raise ImageError("the image is damaged")
-    facts = ImageFacts(**json.loads(bytes(body[4 : 4 + length])))
+    facts = ImageFacts(**unpacked(body[4 : 4 + length]))
     if facts.machine != platform.machine() or facts.page % mmap.PAGESIZE:
         raise ImageError(f"the image is for {facts.machine} with pages of {facts.page} bytes")
     return facts, body[4 + length :]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import signal
 import sys
 import threading
 import time
@@ -52,7 +51,7 @@ _FACTS = {
 }
 _HAS_STORAGE = "_ZNK3c1010TensorImpl11has_storageEv"  # bool c10::TensorImpl::has_storage() const
 _RECORDS = "_ZN3c108GradMode10is_enabledEv"  # bool c10::GradMode::is_enabled()
-_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP}
+_FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP")
 
 
 class ScratchLimitError(OutOfResources):
@@ -236,10 +235,13 @@ class Pool:
 
     def _start_workers(self, count: int) -> None:
         """Start workers until there are `count`."""
+        import signal  # Making its names takes longer than a launch of one program needs in all.
+
         if count >= available_cpus() or self.kind == "openmp":
             self.library.number("spin_limit").value = 0  # A spinning thread would keep another one from working.
         # Threads inherit the mask: signals are for Python's threads, but a fault must still be reported where it is.
-        previous = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _FAULTS)
+        faults = {signal.Signals[name] for name in _FAULTS}
+        previous = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - faults)
         try:
             while self.workers < count:
                 number = self.workers + 1
