@@ -75,7 +75,7 @@ ELSEWHERE = {
     "torch",
     "_hashlib",  # OpenSSL
 }
-SLOW = {"pathlib", "tempfile", "urllib.parse", "ipaddress", "json"}  # urllib is pathlib's
+SLOW = {"pathlib", "tempfile", "urllib.parse", "ipaddress", "json", "signal"}  # urllib is pathlib's
 COMPILER = {"llvmlite", "mltriton.passes", "mltriton.dialects", "mltriton.ir.operation", "mltriton.compiler.build"}
 
 

@@ -15,6 +15,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterable
+from importlib import import_module
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -51,7 +52,9 @@ _FACTS = {
 }
 _HAS_STORAGE = "_ZNK3c1010TensorImpl11has_storageEv"  # bool c10::TensorImpl::has_storage() const
 _RECORDS = "_ZN3c108GradMode10is_enabledEv"  # bool c10::GradMode::is_enabled()
-_FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP")
+# Numbers, of which `signal` makes names first: that takes longer than linking a kernel.
+_signal: Any = import_module("_signal")
+_FAULTS = {_signal.SIGSEGV, _signal.SIGBUS, _signal.SIGFPE, _signal.SIGILL, _signal.SIGABRT, _signal.SIGTRAP}
 
 
 class ScratchLimitError(OutOfResources):
@@ -235,13 +238,10 @@ class Pool:
 
     def _start_workers(self, count: int) -> None:
         """Start workers until there are `count`."""
-        import signal  # Making its names takes longer than a launch of one program needs in all.
-
         if count >= available_cpus() or self.kind == "openmp":
             self.library.number("spin_limit").value = 0  # A spinning thread would keep another one from working.
         # Threads inherit the mask: signals are for Python's threads, but a fault must still be reported where it is.
-        faults = {signal.Signals[name] for name in _FAULTS}
-        previous = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - faults)
+        previous = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals() - _FAULTS)
         try:
             while self.workers < count:
                 number = self.workers + 1
@@ -250,7 +250,7 @@ class Pool:
                     break
                 self._worker_count.value = number
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, previous)
 
     def _settle_for(self, count: int) -> None:
         """Go on with `count` threads, the calling one included, because the system gives no more."""
