@@ -152,14 +152,15 @@ class Job:
         timings = {} if timings is None else timings
         with timed(timings, "front end"):
             module = self.source_module()
-        restart, verify_each = self.source_module, config.VERIFY_PASSES.get()
+        restart, verify_each, is_verified = self.source_module, config.VERIFY_PASSES.get(), False
         for level, pipeline in zip(IR_LEVELS, self.target.spec.pipeline, strict=True):
             if level == "tt" and self.options.sanitize:
                 pipeline = f"{_CHECKED_ACCESSES},{pipeline}"
             with timed(timings, level):
                 passes = parse_pipeline(pipeline, wanted=concerned(module))
-                module = PassManager(passes, verify_each, restart=restart).run(module)
+                module = PassManager(passes, verify_each, restart=restart, is_verified=is_verified).run(module)
             yield level, module
+            is_verified |= bool(passes)
             restart = partial(self.module, level)
 
     def source_module(self) -> Module:

@@ -29,6 +29,7 @@ class PassManager:
     the program is written to `log`; `{"all"}` for every one. `reproducer_dir`: where a failure is saved (default:
     `mltriton-reproducers` in the directory for temporary files). `observe` is called with each pass and its result.
     `restart` makes the start module again for a reproducer; without it the text is written down before the first pass.
+    `is_verified`: the start module was checked after the pass that made it.
     """
 
     passes: Sequence[Pass]
@@ -38,6 +39,7 @@ class PassManager:
     reproducer_dir: Path | None = None
     observe: Callable[[Pass, Module], None] | None = None
     restart: Callable[[], Module] | None = None
+    is_verified: bool = False
     timings: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
     _known: dict[Any, set[Any]] = field(default_factory=dict[Any, set[Any]], init=False, repr=False)
 
@@ -46,7 +48,7 @@ class PassManager:
         if not self.passes:
             return module
         start = "" if self.restart is not None else _text(module)
-        if self.verify_each:
+        if self.verify_each and not self.is_verified:
             self._verify(module)
         for index, step in enumerate(self.passes):
             try:

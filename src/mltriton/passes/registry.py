@@ -142,8 +142,9 @@ def concerned(module: Module) -> Callable[[str], bool]:
 
 
 def levels_taken(name: str) -> tuple[str, ...]:
-    """The levels whose programs a pass takes; `any` where it takes them all."""
-    return TAKES.get(name) or (PASSES[name].split(".")[2],)
+    """The levels whose programs a pass takes; `any` where it takes them all, and of passes of other packages."""
+    package, _, place = PASSES[name].partition(".passes.")
+    return TAKES.get(name) or (place.partition(".")[0] if package == "mltriton" else "any",)
 
 
 def check_level(name: str, module: Module) -> None:

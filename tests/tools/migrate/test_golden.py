@@ -4,12 +4,13 @@ import ast
 import io
 import re
 import tokenize
+from functools import cache
 from typing import Any
 
 import pytest
 
 from migrate_cases import FORMS, NAMES, case
-from mltriton.tools.migrate import Options, migrate_source
+from mltriton.tools.migrate import Options, Result, migrate_source
 from mltriton.tools.migrate.prove.proof import prove
 from mltriton.tools.migrate.prove.verdicts import Limits
 
@@ -24,6 +25,11 @@ def uses_block_pointers(text: str) -> bool:
     )
 
 
+@cache
+def migrated(name: str, form: str) -> Result:
+    return migrate_source(case(name)[0], name, Options(to=form))
+
+
 def each_form(name: str) -> list[Any]:
     """The forms of a case; where the descriptors asked for are those that `auto` chooses, this is shown at length."""
     texts = case(name)[1]
@@ -33,9 +39,8 @@ def each_form(name: str) -> list[Any]:
 
 @pytest.mark.parametrize(("name", "form"), [each for name in NAMES for each in each_form(name)])
 def test_golden(name: str, form: str) -> None:
-    before, expected = case(name)
-    result = migrate_source(before, name, Options(to=form))
-    assert result.text == expected[form]
+    result = migrated(name, form)
+    assert result.text == case(name)[1][form]
     assert bool(result.unresolved) == (name == "unresolved")
     assert uses_block_pointers(result.text) == (name == "unresolved")
 
@@ -54,8 +59,7 @@ def comments(text: str) -> list[str]:
     return sorted(re.sub("block[ _](pointer|ptr)|descriptor", "pointer", text.lower()) for text in found)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "form"), [each for name in NAMES for each in each_form(name)])
 def test_a_second_run_changes_nothing(name: str, form: str) -> None:
     _, expected = case(name)
     again = migrate_source(expected[form], name, Options(to=form))
@@ -81,8 +85,7 @@ def test_a_missing_end_of_line_stays_missing() -> None:
 @pytest.mark.parametrize("form", ["auto", pytest.param("descriptor", marks=pytest.mark.slow), "pointer"])
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "unresolved"])
 def test_old_and_new_kernels_write_the_same_bytes(name: str, form: str) -> None:
-    before, _ = case(name)
-    proofs = prove(migrate_source(before, name, Options(to=form)), limits=Limits(machine_code=0))
+    proofs = prove(migrated(name, form), limits=Limits(machine_code=0))
     assert proofs
     assert all(proof.proven for proof in proofs), [str(proof) for proof in proofs]
 
