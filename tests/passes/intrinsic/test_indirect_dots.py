@@ -137,3 +137,35 @@ def test_lines_that_are_known_to_end_early(transposed: bool, width: int, dtype: 
     signature = f"*{dtype}:16, *{dtype}:16, *i32:16, *fp32:16, {m}, {lines}, {length}, {width}, {transposed}"
     text = compile(short_lines, signature=signature, target="cpu:avx512").asm["intrinsic"]
     assert (f"{'k' if transposed else 'n'} = 96 : i32" in text) == (width == 96)
+
+
+@triton.jit
+def two_dots(
+    q_ptr, k_ptr, v_ptr, table_ptr, o_ptr, n_keys, STORES: tl.constexpr,
+    M: tl.constexpr, N: tl.constexpr, D: tl.constexpr,
+):  # fmt: skip
+    """o = (q k^T) v, where key i and value i are rows table[i] of two arrays; the table is written between the two."""
+    keys, dims = tl.arange(0, N), tl.arange(0, D)
+    inside = keys < n_keys
+    q = tl.load(q_ptr + tl.arange(0, M)[:, None] * D + dims[None, :])
+    rows = tl.load(table_ptr + keys, inside, 0)
+    k = tl.load(k_ptr + rows[:, None] * D + dims[None, :], inside[:, None], 0.0)
+    s = tl.dot(q, tl.trans(k), input_precision="ieee")
+    if STORES:
+        tl.store(table_ptr + keys, rows + 1, inside)
+    rows = tl.load(table_ptr + keys, inside, 0)
+    v = tl.load(v_ptr + rows[:, None] * D + dims[None, :], inside[:, None], 0.0)
+    tl.store(o_ptr + tl.arange(0, M)[:, None] * D + dims[None, :], tl.dot(s, v, input_precision="ieee"))
+
+
+@pytest.mark.parametrize("stores", [False, True])
+def test_first_lines_of_the_next_dot(stores: bool) -> None:
+    """They stand behind those of the dot before it, unless memory changes between the two."""
+    m, n, d = 4, 32, 64
+    given: dict[str, Any] = {"q_ptr": f"{m}x{d}:fp32", "k_ptr": f"200x{d}:fp32", "v_ptr": f"200x{d}:fp32"}
+    given |= {"table_ptr": RNG.integers(0, 199, n).astype(np.int32), "o_ptr": f"{m}x{d}:fp32", "n_keys": n - 5}
+    given |= {"STORES": stores, "M": m, "N": n, "D": d}
+    check_levels(two_dots, given, (1,), uninitialised=True)
+    signature = f"*fp32:16, *fp32:16, *fp32:16, *i32:16, *fp32:16, i32, {stores}, {m}, {n}, {d}"
+    before, _, _ = compile(two_dots, signature=signature, target="cpu").asm["intrinsic"].partition("tile.indirect_dot")
+    assert before.count("tt.addptr %v_ptr") == (not stores)

@@ -6,14 +6,17 @@ memory runs along k. Lines may lie anywhere, so that a gather of rows through a 
 that a mask leaves out points to zeros; a mask along the lines is tested once, and b is copied where it does not hold
 everywhere. A batch takes a few lines of each matrix in turn, because its matrices often lie interleaved in memory: the
 array has line i of every matrix before line i + 1 of any, and lines are prefetched in that order, because memory is
-fastest where it is read in one stretch.
+fastest where it is read in one stretch. Behind the last lines of a dot those of the next one follow, keys' by values'.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, cast
 
+from mltriton.analysis.effects import writes_memory
 from mltriton.dialects import arith, scf, tile, tt
 from mltriton.ir.attributes import Attribute, DenseAttr, EnumAttr, IntegerAttr
 from mltriton.ir.constants import splat_of
@@ -206,6 +209,25 @@ def multiply_lines(low: Lowering, op: tt.Dot, lines: Lines, a: Left, target: Til
     e.emitter.effect(tile.IndirectDot, operands, (), attributes)
 
 
+def _following(low: Lowering, op: tt.Dot, lines: Lines) -> Lines | None:
+    """The lines of the next dot of the block, of which the first are asked for while the last of these are multiplied;
+    None where they are not known to be as long and as many, and in memory that is the same until then.
+    """
+    block = op.block
+    assert block is not None
+    later = takewhile(lambda each: not writes_memory(each), block.ops[block.position(op) + 1 :])
+    following = next((each for each in later if isinstance(each, tt.Dot)), None)
+    found = None if following is None else lines_of(low, following)
+    if found is None or found.conditions or found.count < lines.ahead:
+        return None
+    is_alike = (found.matrices, found.length, found.block.element) == (
+        lines.matrices,
+        lines.length,
+        lines.block.element,
+    )
+    return found if is_alike else None
+
+
 def _line_array(low: Lowering, op: tt.Dot, lines: Lines) -> Tile:
     """An array with the address of every line, in memory or in a copy."""
     e = low.e
@@ -213,12 +235,13 @@ def _line_array(low: Lowering, op: tt.Dot, lines: Lines) -> Tile:
     array = e.scratch.raw(size, PointerType(lines.block.element), (lines.matrices, 1))
     condition = addressing.conjunction(e, lines.conditions)
     zeros = _zeros(low, lines)
+    following = _following(low, op, lines)
     if condition is None:
-        _point_to_memory(low, lines, array, zeros)
+        _point_to_memory(low, lines, array, zeros, following)
         return array
     yes, no = Block(), Block()
     with e.emitter.inside(yes):
-        _point_to_memory(low, lines, array, zeros)
+        _point_to_memory(low, lines, array, zeros, following)
         e.emitter.insert(scf.Yield([]))
     with e.emitter.inside(no):
         _point_to_copy(low, op, lines, array)
@@ -241,12 +264,12 @@ def _zeros(low: Lowering, lines: Lines) -> Tile | None:
     return made
 
 
-def _point_to_memory(low: Lowering, lines: Lines, array: Tile, zeros: Tile | None) -> None:
+def _point_to_memory(low: Lowering, lines: Lines, array: Tile, zeros: Tile | None, following: Lines | None) -> None:
     e = low.e
 
-    def pointer_to(matrix: Value, line: Value) -> Value:
-        index = lines.block.at(lines.index(matrix, line))
-        access = accesses.access_at(e, cast(Operation, lines.block.source), index, 1)
+    def pointer_to(matrix: Value, line: Value, of: Lines = lines) -> Value:
+        index = of.block.at(of.index(matrix, line))
+        access = accesses.access_at(e, cast(Operation, of.block.source), index, 1)
         pointer = e.arithmetic.scalar(access.address)
         if access.mask is None or zeros is None:
             return pointer
@@ -254,7 +277,8 @@ def _point_to_memory(low: Lowering, lines: Lines, array: Tile, zeros: Tile | Non
         mask = e.arithmetic.scalar(access.mask)
         return e.emitter.pure(arith.Select, (mask, pointer, nothing), pointer.type)
 
-    _fill(low, lines, array, pointer_to)
+    begin = None if following is None else partial(pointer_to, of=following)
+    _fill(low, lines, array, pointer_to, begin)
 
 
 def _point_to_copy(low: Lowering, op: tt.Dot, lines: Lines, array: Tile) -> Tile:
@@ -279,12 +303,15 @@ def _point_to_copy(low: Lowering, op: tt.Dot, lines: Lines, array: Tile) -> Tile
     return made
 
 
-def _fill(low: Lowering, lines: Lines, array: Tile, pointer_to: Callable[[Value, Value], Value]) -> None:
-    """Write the pointers; the last line stands for what is looked at ahead."""
+PointerTo = Callable[[Value, Value], Value]  # a matrix and one of its lines
+
+
+def _fill(low: Lowering, lines: Lines, array: Tile, pointer_to: PointerTo, following: PointerTo | None = None) -> None:
+    """Write the pointers; for what is looked at ahead stand the first lines of the following dot, or the last line."""
     e = low.e
     type = PointerType(lines.block.element)
 
-    def save(coordinate: Value, line: Value) -> None:
+    def save(coordinate: Value, line: Value, pointer_to: PointerTo) -> None:
         def one(matrix: Value) -> None:
             plain = e.arithmetic.wrap(e.emitter.pure(tt.Bitcast, (pointer_to(matrix, line),), type))
             accesses.write(
@@ -299,7 +326,12 @@ def _fill(low: Lowering, lines: Lines, array: Tile, pointer_to: Callable[[Value,
                 one(matrices.counter)
 
     with e.emitter.count(lines.count) as loop:
-        save(loop.counter, loop.counter)
+        save(loop.counter, loop.counter, pointer_to)
+    if following is not None:
+        with e.emitter.count(lines.ahead) as loop:
+            place = e.emitter.pure(arith.AddI, (loop.counter, e.emitter.integer(lines.count)), I32)
+            save(place, loop.counter, following)
+        return
     last = e.emitter.integer(lines.count - 1)
     with e.emitter.count(lines.count + lines.ahead, 1, lines.count) as loop:
-        save(loop.counter, last)
+        save(loop.counter, last, pointer_to)
