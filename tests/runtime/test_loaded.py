@@ -75,7 +75,8 @@ ELSEWHERE = {
     "torch",
     "_hashlib",  # OpenSSL
 }
-SLOW = {"pathlib", "tempfile", "urllib.parse", "ipaddress", "json", "signal"}  # urllib is pathlib's
+PATHS = {"pathlib", "tempfile", "urllib.parse", "ipaddress"}  # urllib is pathlib's
+SLOW = PATHS | {"json", "signal"}
 COMPILER = {"llvmlite", "mltriton.passes", "mltriton.dialects", "mltriton.ir.operation", "mltriton.compiler.build"}
 
 
@@ -127,8 +128,12 @@ def test_a_kernel_from_the_cache(runs):
     assert not (COMPILER | ELSEWHERE) & second
 
 
-def test_slow_modules_are_not_loaded_for_a_kernel_from_the_cache(runs, tmp_path):
+def test_slow_modules_are_not_loaded_to_compile_nor_for_a_kernel_from_the_cache(runs, tmp_path):
     of_numpy = loaded("import sys, numpy\nknown = sorted(sys.modules)\nimport json\nprint(json.dumps(known))", tmp_path)
+    compiling = PROGRAM.replace("add[(4,)](x, o, 500, B=128)", "add.warmup(x, o, 500, grid=(4,), B=128)")
+    compiled = loaded(compiling.replace("assert (o == x + 1).all()", ""), tmp_path)
+    assert "mltriton.passes.manager" in compiled
+    assert not (PATHS | {"mltriton.dialects.registry"}) & compiled - of_numpy
     assert not SLOW & runs[1] - of_numpy
 
 

@@ -11,14 +11,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
-from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from mltriton.errors import InternalError, PassError, TritonError, VerificationError
 from mltriton.ir.module import Module
 from mltriton.ir.passes import Pass
 from mltriton.passes.registry import check_level
 from mltriton.records import record
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @record()

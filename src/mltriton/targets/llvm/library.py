@@ -8,12 +8,12 @@ no library, `RejectedError` with LLVM's words for what it does not take.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from ctypes import CDLL, POINTER, byref, c_bool, c_char_p, c_int, c_size_t, c_uint, c_void_p, string_at
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
+from importlib.machinery import PathFinder
 from typing import Any, TypeVar
 
 from mltriton.runtime.fingerprint import LLVM_LIBRARIES
@@ -117,11 +117,11 @@ def know_all_machines() -> None:
 @cache
 def _functions() -> dict[str, Callable[..., Any]]:
     """The library's functions by their names, when LLVM knows this machine."""
-    found = find_spec("llvmlite")
+    found = PathFinder.find_spec("llvmlite")
     if found is None or found.origin is None:
         raise OSError("no llvmlite is installed")
-    paths = [Path(found.origin).parent / "binding" / name for name in LLVM_LIBRARIES]
-    library = CDLL(str(next((path for path in paths if path.exists()), paths[0])))
+    paths = [os.path.join(os.path.dirname(found.origin), "binding", name) for name in LLVM_LIBRARIES]
+    library = CDLL(next(filter(os.path.exists, paths), paths[0]))
     made: dict[str, Callable[..., Any]] = {}
     for name, (result, *taken) in _FUNCTIONS.items():
         made[name] = function = getattr(library, f"LLVMPY_{name}")

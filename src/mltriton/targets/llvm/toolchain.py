@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from mltriton.errors import BackendError
 from mltriton.records import NamedTuple
 from mltriton.runtime.compile_thread import time_limit
 from mltriton.runtime.llvm_thread import call_llvm
 from mltriton.targets.llvm import library
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 T = TypeVar("T")
 

@@ -121,14 +121,21 @@ class Value(NamedTuple):
 
 def constant(type_: Type, number: int | float) -> Value:
     """`number` in every lane of `type_`. Integers wrap to the width; floats are rounded to nearest."""
-    if type_.is_float:
-        number = float(number)
-        text = _float_text(type_.element, number)
-    else:
-        number = _wrap(int(number), type_.bits)
-        text = str(number) if type_.bits > 1 else ("true" if number else "false")
+    if not type_.is_float:
+        return _whole(type_, int(number))
+    number = float(number)
+    return _of_text(type_, _float_text(type_.element, number), number, _is_positive_zero(number))
+
+
+@cache
+def _whole(type_: Type, number: int) -> Value:
+    number = _wrap(number, type_.bits)
+    text = str(number) if type_.bits > 1 else ("true" if number else "false")
+    return _of_text(type_, text, number, number == 0)
+
+
+def _of_text(type_: Type, text: str, number: int | float, is_zero: bool) -> Value:
     if type_.is_vector:
-        is_zero = text == "0" or text == "false" or (type_.is_float and _is_positive_zero(number))
         text = "zeroinitializer" if is_zero else f"splat ({type_.element} {text})"
     return Value(type_, text, number)
 
