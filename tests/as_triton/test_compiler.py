@@ -130,6 +130,15 @@ def test_mistakes():
         compile(ASTSource(scaled, SIGNATURE | {"x": "*fp33"}, {"BLOCK": 128}))
 
 
+def test_positions_are_those_of_the_kernels_parameters():
+    given = ASTSource(scaled, dict(reversed(SIGNATURE.items())), {(4,): 128}, {(1,): [["tt.divisibility", 16]]})
+    kernel = compile(given)
+    assert list(given.entries()) == list(SIGNATURE)
+    np.testing.assert_allclose(launch(kernel, X), X * np.float32(2.5), rtol=1e-6)
+    with pytest.raises(SignatureError, match="scaled has no parameter 'y'"):
+        ASTSource(scaled, SIGNATURE | {"y": "i32"})
+
+
 def test_attributes_of_a_kernel():
     assert scaled.src.startswith("def scaled(x, out, n, scale, BLOCK: tl.constexpr):\n    i = ")
     assert scaled.raw_src[0] == "@triton.jit\n"

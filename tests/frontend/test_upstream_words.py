@@ -101,8 +101,12 @@ def test_python_classes_of_upstreams_errors():
     def contradictory(N: tl.constexpr):
         pass
 
+    tuned = triton.autotune([triton.Config({})], key=["N"])(triton.heuristics({})(contradictory))  # is imported only
+    for kernel in (contradictory, tuned):
+        with pytest.raises(CompilationError, match="N marked as constexpr and listed in do_not_specialize"):
+            kernel[(1,)](5)
     with pytest.raises(CompilationError, match="N marked as constexpr and listed in do_not_specialize"):
-        contradictory[(1,)](5)
+        triton_compile(ASTSource(contradictory, {}, {"N": 5}))
 
 
 @triton.aggregate

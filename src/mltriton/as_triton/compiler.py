@@ -66,9 +66,8 @@ _ALIGNED = ["tt.divisibility", 16]
 
 @dataclass
 class ASTSource:
-    """A kernel, the type of each parameter by name (`"constexpr"`: see `constants`), values, and what is promised.
-
-    A key of `constexprs` is a name or a path of positions, of `attrs` a path.
+    """A kernel, the type of each parameter by name (`"constexpr"`, or none: see `constants`), values, and what is
+    promised. A key of `constexprs` is a name or a path of positions among the kernel's parameters, of `attrs` a path.
     """
 
     fn: LanguageFunction
@@ -79,7 +78,10 @@ class ASTSource:
 
     def __post_init__(self) -> None:
         self.name = self.fn.__name__
-        names = list(self.signature)
+        names = list(self.fn.signature.parameters)
+        for name in self.signature:
+            if name not in names:
+                raise SignatureError(f"{self.name} has no parameter {name!r}", expected=self.fn.signature_text)
         given = {(names.index(key),) if isinstance(key, str) else key: v for key, v in (self.constexprs or {}).items()}
         self.constants: dict[tuple[int, ...], Any] = given
         self.attrs = dict(self.attrs or {})
@@ -87,8 +89,8 @@ class ASTSource:
     def entries(self) -> dict[str, Entry]:
         """What is known of every parameter, tuples and descriptors taken apart."""
         found: dict[str, Entry] = {}
-        for position, (name, kind) in enumerate(self.signature.items()):
-            found.update(self._parts(name, (position,), kind))
+        for position, name in enumerate(self.fn.signature.parameters):
+            found.update(self._parts(name, (position,), self.signature.get(name, "constexpr")))
         return with_parts(found)
 
     def _parts(self, name: str, path: tuple[int, ...], kind: Any) -> Iterator[tuple[str, Entry]]:

@@ -167,6 +167,7 @@ class Job:
         """The program as the front end makes it, marked with what passes must know."""
         from mltriton.frontend.code_generator import generate
 
+        self.fn.check()
         warps = self.options.num_warps if self.warp_level else None
         with self.snapshot.seen():
             module = generate(

@@ -64,6 +64,9 @@ class LanguageFunction:
         self.source = FunctionSource(fn)
         self.environment = Environment(fn)
 
+    def check(self) -> None:
+        """Raise the error of what was asked for when it was decorated and no compilation can do."""
+
     @cached_property
     def signature(self) -> inspect.Signature:
         """Names, defaults and annotations of the parameters."""

@@ -28,7 +28,7 @@ from mltriton.runtime.interface import KernelInterface as KernelInterface
 from mltriton.runtime.jobs import Key, Plan, job_for, key_of
 from mltriton.runtime.launching import MAX_GRIDS, Launcher, computing_launcher_of, launcher_over, launching
 from mltriton.runtime.native.params import ParamSpec
-from mltriton.runtime.parameters import CallShape, Parameter, parameters_of
+from mltriton.runtime.parameters import CallShape, Parameter, check_constants, parameters_of
 from mltriton.runtime.parts import Part, has_parts, is_wrapper, parts_of, taking_parts
 from mltriton.runtime.slots import slots_of
 from mltriton.runtime.specialization import (
@@ -86,6 +86,10 @@ class JITFunction(Described, LanguageFunction, KernelInterface[Any]):
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters and how their arguments are specialised."""
         return parameters_of(self, *self._do_not_specialize)
+
+    def check(self) -> None:
+        """Raise `SignatureError` where constants are not to be compiled in: programs may import such a kernel."""
+        check_constants(self.__name__, self.parameters)
 
     @cached_property
     def arg_names(self) -> list[str]:

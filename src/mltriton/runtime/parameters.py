@@ -91,17 +91,7 @@ class Parameter:
 def parameters_of(
     fn: LanguageFunction, do_not_specialize: Sequence[int | str], do_not_specialize_on_alignment: Sequence[int | str]
 ) -> tuple[Parameter, ...]:
-    """The parameters of a kernel. The two lists name parameters, or give their positions; none of them a constant."""
-    listed = {*do_not_specialize, *do_not_specialize_on_alignment}
-    for index, name in enumerate(fn.signature.parameters):
-        if name in fn.constexpr_names and listed & {index, name}:
-            where = "do_not_specialize/do_not_specialize_on_alignment"
-            raise SignatureError(
-                f"{name} of {fn.__name__} is a constexpr, whose value is always compiled in",
-                hint=f"take it out of {where}, or leave its annotation out",
-                upstream=f"{name} marked as constexpr and listed in {where}. Remove constexpr designation or skip "
-                "listing.",
-            )
+    """The parameters of a kernel. The two lists name parameters, or give their positions."""
     return tuple(
         Parameter(
             name=name,
@@ -119,6 +109,19 @@ def parameters_of(
         )
         for index, (name, found) in enumerate(fn.signature.parameters.items())
     )
+
+
+def check_constants(kernel: str, parameters: Sequence[Parameter]) -> None:
+    """Raise `SignatureError` for a constant that a kernel lists as not to be compiled in."""
+    for parameter in parameters:
+        if parameter.is_constexpr and not (parameter.by_value and parameter.by_alignment):
+            where = "do_not_specialize/do_not_specialize_on_alignment"
+            raise SignatureError(
+                f"{parameter.name} of {kernel} is a constexpr, whose value is always compiled in",
+                hint=f"take it out of {where}, or leave its annotation out",
+                upstream=f"{parameter.name} marked as constexpr and listed in {where}. Remove constexpr designation or "
+                "skip listing.",
+            )
 
 
 class CallShape:
