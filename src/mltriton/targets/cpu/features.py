@@ -56,6 +56,11 @@ class CpuFeatures:
         return self.lanes(32)
 
     @property
+    def masks_by_sign(self) -> bool:
+        """Whether masks are vectors of numbers whose signs count, as AVX2's."""
+        return self.is_x86 and self.vector_bits == 256 and not self.avx512
+
+    @property
     def is_x86(self) -> bool:
         """Whether this is an x86-64 instruction set."""
         return self.triple.startswith("x86_64")

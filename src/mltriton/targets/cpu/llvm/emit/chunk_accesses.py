@@ -11,7 +11,7 @@ from mltriton.errors import BackendError
 from mltriton.ir.operation import Value as IRValue
 from mltriton.targets.cpu.llvm.emit.context import Emitter, Rules
 from mltriton.targets.llvm.emit.booleans import from_memory, in_memory, to_memory
-from mltriton.targets.llvm.types import I1, I8, VOID, Type, Value, constant
+from mltriton.targets.llvm.types import I1, I8, PTR, VOID, Type, Value, constant
 
 NONTEMPORAL = ", !nontemporal !0"
 
@@ -73,7 +73,17 @@ def _tile_load(e: Emitter, op: tile.Load) -> Value:
     other = _other(e, op.other, stored)
     if not stored.is_vector:
         return from_memory(e, _load_one(e, stored, pointer, mask, other), type_)
+    if e.features.masks_by_sign:
+        mask = _unknown(e, mask, pointer)
     return from_memory(e, f.masked_load(stored, pointer, mask, other, op.align), type_)
+
+
+def _unknown(e: Emitter, mask: Value, pointer: Value) -> Value:
+    """The mask, of which LLVM knows no lane to be off: for AVX2 LLVM 22 reads all lanes of a register whose lanes it
+    knows to be masked off (or fails), where the mask has other users.
+    """
+    is_null = e.function.icmp("eq", pointer, Value(PTR, "null"))
+    return e.function.or_(mask, e.function.splat(is_null, mask.type.lanes))
 
 
 def _tile_store(e: Emitter, op: tile.Store) -> None:
