@@ -14,8 +14,9 @@ import mltriton.language as tl
 from accuracy import FLOATS, ROUNDING, SUMS, assert_accurate, dtype_of, random, wide
 from combinations import each_pair, each_value
 from mltriton.errors import ArgumentError
-from mltriton.kernels import matmul
+from mltriton.kernels import gemm, matmul
 from mltriton.kernels.epilogues import FUNCTIONS
+from mltriton.kernels.products import product_of
 
 RNG = np.random.default_rng(7)
 
@@ -67,9 +68,22 @@ def test_every_activation_and_dtype(activation: str | None, dtype: str) -> None:
 
 
 @each_pair(("prologue", FUNCTIONS), ("dtype", FLOATS), ("n", [37, 700]))
-def test_every_prologue_and_dtype(prologue: str, dtype: str, n: int) -> None:
+def test_every_prologue_and_dtype(prologue: str, dtype: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few columns: inside the product's kernel. Many: before it."""
+    monkeypatch.setattr(gemm, "REPEATED", 0)
     check(random(RNG, (45, 70), dtype), random(RNG, (70, n), dtype), prologue=prologue)
+
+
+@pytest.mark.parametrize(("size", "launches"), [(128, 1), (512, 2)])
+def test_prologues_of_small_products_are_computed_again(
+    size: int, launches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In each block of columns on 16 threads, where that takes less than a launch."""
+    monkeypatch.setattr(gemm, "num_threads", lambda: 16)
+    a = random(RNG, (size, size), "float32")
+    options = dict.fromkeys(("bias", "add", "activation", "out_dtype"))
+    assert len(list(gemm._launches(product_of(a, a, prologue="exp", **options), "auto", None))) == launches
+    check(a, a, prologue="exp")
 
 
 def test_the_edge_of_k_stays_zero_where_the_prologue_of_zero_is_infinite() -> None:

@@ -171,6 +171,9 @@ def matmul(
     return product.c
 
 
+# Elements of A a thread for which a prologue is computed again, rather than by a launch of its own: exponentials of so
+# many take some 2 us.
+REPEATED = 1 << 13
 # Which argument of a launch is an array that the call makes for itself.
 SCRATCH = {split_k_kernel: 2, stream_k_kernel: 5, transform_kernel: 1}
 
@@ -242,7 +245,8 @@ def _launches_of_threads(product: Product, form: Form, split_k: int | None) -> I
     tile = choose_tile(m, n, k, item, batch, threads)
     if k and product.is_plain:
         return (matmul_launch(product.a, product.b, product.out, form, tile),)
-    if product.prologue is None or n <= tile.n:
+    repeated = batch * m * k * (triton.cdiv(n, tile.n) - 1)
+    if product.prologue is None or repeated <= REPEATED * threads:
         return (fused_matmul_launch(*product.operands, product.prologue, tile),)
     first = transform_launch(product.a, product.prologue)
     return (first, fused_matmul_launch(first.arguments[1], *product.operands[1:], None, tile))
