@@ -54,6 +54,27 @@ worked:
   store i64 %thread, ptr %out.at
 """
 
+# Counts programs in the first word, and in the second one those that saw two of them within some seconds.
+MEET = """
+  %out = load ptr, ptr %args
+  %met.at = getelementptr i64, ptr %out, i64 1
+  %ignored = atomicrmw add ptr %out, i64 1 seq_cst
+  br label %wait
+wait:
+  %i = phi i64 [ 0, %body ], [ %i.next, %waiting ]
+  %there = load atomic i64, ptr %out seq_cst, align 8
+  %both = icmp eq i64 %there, 2
+  br i1 %both, label %met, label %waiting
+waiting:
+  %i.next = add i64 %i, 1
+  %again = icmp ult i64 %i.next, 500000000
+  br i1 %again, label %wait, label %tail.enter
+met:
+  %ignored.too = atomicrmw add ptr %met.at, i64 1 seq_cst
+  br label %tail.enter
+tail.enter:
+"""
+
 # Fills 4096 bytes of scratch with its number and counts the words that still hold it afterwards; 0 if misaligned.
 SCRATCH = """
   %out = load ptr, ptr %args
