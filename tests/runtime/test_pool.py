@@ -201,21 +201,23 @@ def test_launches_of_few_programs_wake_those_that_are_to_run_them(monkeypatch):
     """Workers sleep at once, and only the first of seven may take part."""
     monkeypatch.setenv("MLTRITON_LAUNCHER", "native")
     pool().set_num_threads(8)
-    parallel, spins = pool().library.pointer("gomp_parallel"), pool().library.number("ticks_spin")
+    parallel = pool().library.pointer("gomp_parallel")
     address, parallel.value = parallel.value, None
     pool().prepare()
-    before, spins.value = spins.value, 0
+    numbers = [pool().library.number(name) for name in ("spin_limit", "ticks_split", "ticks_forget")]
+    before = [number.value for number in numbers]
+    for number in numbers:
+        number.value = 0
     launch = make_kernel(MEET).launcher(INT64)
-    split = pool().library.number("ticks_split")
-    limit, split.value = split.value, 0
     met: list[int] = []
     for _ in range(8):
-        accounts()[:] = 0
         there = np.zeros(2, np.int64)
         launch(2, 1, 1, there)
         met.append(int(there[1]))
         time.sleep(0.01)
-    parallel.value, spins.value, split.value = address, before, limit
+    parallel.value = address
+    for number, value in zip(numbers, before, strict=True):
+        number.value = value
     assert met == [2] * 8
     pool().set_num_threads(None)
 
@@ -383,14 +385,6 @@ def test_the_portable_pool_serves_many_sizes():
     portable.pool().set_num_threads(None)
 
 
-def accounts() -> np.ndarray:
-    """Of OpenMP and of workers: what launches have won, what the one lost that used it up, until when others are
-    expected to lose as much, for how long that was; all in ticks.
-    """
-    address = pool().library.addresses["accounts"]
-    return np.ctypeslib.as_array((ctypes.c_int64 * 16).from_address(address)).reshape(2, 8)
-
-
 @pytest.fixture
 def splits():
     """Counts launches that are split, for an OpenMP library: the calling thread does all the work, and is then late.
@@ -412,16 +406,16 @@ def splits():
     pool().set_num_threads(4)
     pool().prepare()
     pointers = [pool().library.pointer(name) for name in names]
-    limit, hold, credit = (pool().library.number(name) for name in ("ticks_split", "ticks_hold", "ticks_credit"))
-    before = [setting.value for setting in (*pointers, limit, hold, credit)]
+    names = ("ticks_split", "ticks_forget", "ticks_hold", "ticks_held", "held_at", "held_until")
+    limit, forget, hold, held, at, until = (pool().library.number(name) for name in names)
+    before = [setting.value for setting in (*pointers, limit, forget, hold, held)]
     for pointer, function in zip(pointers, functions, strict=True):
         pointer.value = ctypes.cast(function, ctypes.c_void_p).value
-    hold.value = 0
-    accounts()[:] = 0
-    yield count, limit, hold
-    for setting, value in zip((*pointers, limit, hold, credit), before, strict=True):
+    forget.value = hold.value = at.value = 0
+    yield count, limit, forget
+    for setting, value in zip((*pointers, limit, forget, hold, held), before, strict=True):
         setting.value = value
-    accounts()[:] = 0
+    at.value = until.value = 0
     pool().set_num_threads(None)
 
 
@@ -453,18 +447,17 @@ def test_programs_that_are_claimed_together_run_once_each(splits, programs, clai
     assert (counts == 20).all()
 
 
-@pytest.mark.parametrize("lost", [0, 2**50], ids=["nothing", "much"])
-def test_launches_that_gain_less_than_others_lose_are_not_split(splits, lost):
-    """A launch that waits for a thread other programs keep from running takes thousands of times as long as these."""
-    count, limit, _ = splits
-    limit.value = 0
-    accounts()[1, 1:3] = lost, 2**62
+@pytest.mark.parametrize("forget", [1, 2**60], ids=["forgotten", "known"])
+def test_launches_that_gain_less_than_waiting_has_cost_are_not_split(splits, forget):
+    """A region that waits for a thread other programs keep from running takes thousands of times as long as these."""
+    count, limit, half = splits
+    limit.value, half.value = 0, forget
     counts = np.zeros(64, np.int64)
     launch = make_kernel(COUNT).launcher(INT64)
     for _ in range(50):
         launch(64, 1, 1, counts)
     assert (counts == 50).all()
-    assert len(count) == (1 if lost else 50)
+    assert len(count) == 50 if forget == 1 else len(count) < 50
 
 
 def test_what_takes_long_is_split_whatever_quick_launches_were_before(splits):
@@ -479,50 +472,34 @@ def test_what_takes_long_is_split_whatever_quick_launches_were_before(splits):
     assert split[quick] < split[slow] == 60
 
 
-@pytest.mark.parametrize(("credit", "expected"), [(0, 2), (2**60, 50)], ids=["used up", "left"])
-def test_workers_take_over_where_openmp_loses_more_than_it_wins(splits, credit, expected):
-    """From the second region on it is known what it should take; here it takes a thousand times as long."""
-    count, limit, hold = splits
-    limit.value, hold.value, pool().library.number("ticks_credit").value = 0, 2**58, credit
+@pytest.mark.parametrize(("held", "regions"), [(-(2**62), 3), (2**62, 50)], ids=["held up", "in time"])
+def test_workers_take_over_where_openmp_is_held_up(splits, held, regions):
+    """After two regions of known cost workers do the work, until that is forgotten."""
+    count, limit, _ = splits
+    limit_held, hold = (pool().library.number(name) for name in ("ticks_held", "ticks_hold"))
+    limit.value, hold.value, limit_held.value = 0, 2**60, held
     counts = np.zeros(64, np.int64)
     launch = make_kernel(COUNT).launcher(INT64)
     for _ in range(50):
         launch(64, 1, 1, counts)
-        accounts()[1] = 0  # What workers win is no concern here.
     assert (counts == 50).all()
-    assert len(count) == expected
-    assert expected == 50 or pool().workers >= 3
+    assert len(count) == regions
+    assert regions == 50 or pool().workers >= 3
 
 
-@pytest.mark.parametrize("won", [2**50, 0], ids=["much", "nothing"])
-def test_what_was_won_counts_against_what_is_lost(splits, won):
-    """A machine that others share stands still at times: where launches have won more, nothing changes."""
-    count, limit, hold = splits
-    limit.value, hold.value, pool().library.number("ticks_credit").value = 0, 2**58, 0
+def test_one_region_that_is_held_up_is_chance(splits):
+    """The one before it was held up long ago: nothing changes."""
+    count, limit, _ = splits
+    hold, held, at = (pool().library.number(name) for name in ("ticks_hold", "ticks_held", "held_at"))
+    ticks = ctypes.PYFUNCTYPE(ctypes.c_int64)(pool().library.addresses["ticks"])
+    limit.value, hold.value, held.value = 0, 2**60, -(2**62)
     counts = np.zeros(64, np.int64)
     launch = make_kernel(COUNT).launcher(INT64)
-    launch(64, 1, 1, counts)
-    pool().library.number("ticks_credit").value = accounts()[0, 0] = won
-    launch(64, 1, 1, counts)
-    assert (counts == 2).all()
-    assert len(count) == 2
-    credit, lost, until, held = accounts()[0, :4]
-    assert 0 < credit < won and until == 0 if won else credit == 0 < lost < held < until
-
-
-def test_what_loses_again_and_again_is_left_alone_for_longer(splits):
-    """Twice as long each time, eight times as long at most."""
-    _, limit, hold = splits
-    limit.value, hold.value, pool().library.number("ticks_credit").value = 0, 2**40, 0
-    counts = np.zeros(64, np.int64)
-    launch = make_kernel(COUNT).launcher(INT64)
-    launch(64, 1, 1, counts)
-    holds: list[int] = []
-    for _ in range(5):
-        accounts()[0, 2] = 0
+    for _ in range(50):
+        at.value = ticks() - 2**62
         launch(64, 1, 1, counts)
-        holds.append(int(accounts()[0, 3]) >> 40)
-    assert holds == [1, 2, 4, 8, 8]
+    assert (counts == 50).all()
+    assert len(count) == 50
 
 
 def test_nobody_waits_for_workers_that_never_start(run_script):

@@ -40,6 +40,7 @@ FUNCTIONS = (
         "thread_count",
         "worker",
         "ticks",
+        "relax_many",
         "release_scratch",
         "reset_after_fork",
     ),
@@ -77,12 +78,12 @@ POINTERS = (
     "cu_tensor_map_encode",
 )
 NUMBERS = (
-    *("ticks_spin", "workers", "threads", "torch_handle", "tuple_items", "bytes_start"),
-    *("main_thread", "ticks_long", "ticks_ask", "ticks_split", "ticks_wake", "ticks_claim"),
-    *("ticks_credit", "ticks_hold"),
+    *("spin_limit", "workers", "threads", "torch_handle", "tuple_items", "bytes_start"),
+    *("main_thread", "ticks_long", "ticks_ask", "ticks_split", "ticks_claim", "ticks_forget"),
+    *("ticks_held", "ticks_hold", "held_at", "held_until"),
 )
 FLAGS = ("torch_is_bound", "wants_workers")
-TABLES = ("array_types", "tensor_types", "accounts")
+TABLES = ("array_types", "tensor_types")
 
 
 def machine() -> str | None:

@@ -27,15 +27,15 @@ from ..forking import fork_lock
 from . import layout, library
 from .cpus import available_cpus
 
+_SPIN_SECONDS = 150e-6  # How long a thread that waits spins before it sleeps: longer than Python between two launches.
 _CLOCK_SECONDS = {
-    "ticks_spin": 150e-6,  # Longer than Python between two launches.
     "ticks_long": 1e-3,
     "ticks_ask": 0.1,  # Asking takes the interpreter's lock.
     "ticks_split": 16e-6,  # Less than waking a thread may take.
-    "ticks_wake": 10e-6,  # Of this order is what waking a few threads takes each of them.
     "ticks_claim": 2e-6,  # Several times what a claim takes that many threads make at once.
-    "ticks_credit": 20e-3,  # A few turns of a busy machine's scheduler.
-    "ticks_hold": 25e-3,  # Other libraries' threads spin for so long after their last call.
+    "ticks_forget": 40e-3,  # A few turns of a busy machine's scheduler.
+    "ticks_held": 3e-3,  # A turn is longer, and what a virtual machine stands still is mostly shorter.
+    "ticks_hold": 0.2,  # Other libraries' threads spin for tens of milliseconds after their last call.
 }
 _NAMES = ("torch", "dtype", "is_cpu", "data_ptr", "is_neg", "requires_grad")
 _DERIVED_TYPES = 16  # Of each kind in sources/tensors.py, besides the null at the end.
@@ -238,8 +238,8 @@ class Pool:
 
     def _start_workers(self, count: int) -> None:
         """Start workers until there are `count`."""
-        if count >= available_cpus():
-            self.library.number("ticks_spin").value = 0  # A spinning thread would keep another one from working.
+        if count >= available_cpus() or self.kind == "openmp":
+            self.library.number("spin_limit").value = 0  # A spinning thread would keep another one from working.
         # Threads inherit the mask: signals are for Python's threads, but a fault must still be reported where it is.
         previous = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals() - _FAULTS)
         try:
@@ -258,18 +258,16 @@ class Pool:
         self.set_num_threads(count)
 
     def _set_clocks(self) -> None:
-        """Tell the code how far its clock counts in the times it works with."""
-        rate = sorted(map(self._clock_rate, range(3)))[1]  # One that was interrupted between two clocks is far off.
-        for name, duration in _CLOCK_SECONDS.items():
-            self.library.number(name).value = int(rate * duration)
-
-    def _clock_rate(self, _: int) -> float:
-        """Return how far the code's clock counts in a second."""
+        """Tell the code how often a thread relaxes, and how far its clock counts, in the times it works with."""
+        relax_many = ctypes.PYFUNCTYPE(None, ctypes.c_int64)(self.library.addresses["relax_many"])
         ticks = ctypes.PYFUNCTYPE(ctypes.c_int64)(self.library.addresses["ticks"])
+        trial = 500  # Of 40 to 150 cycles each, depending on the processor.
         start, first = time.perf_counter(), ticks()
-        while (seconds := time.perf_counter() - start) < 20e-6:
-            pass
-        return max(ticks() - first, 1) / seconds
+        relax_many(trial)
+        seconds, counted = max(time.perf_counter() - start, 1e-9), max(ticks() - first, 1)
+        self.library.number("spin_limit").value = int(trial * _SPIN_SECONDS / seconds)
+        for name, duration in _CLOCK_SECONDS.items():
+            self.library.number(name).value = int(counted * duration / seconds)
 
     def _after_fork(self) -> None:
         self._lock = fork_lock()

@@ -3,24 +3,22 @@
 Level: runtime, machine code (see `translation`). The launching thread takes part, and waits at the end only for threads
 that have registered: a worker that is still asleep is not waited for. There are two ways to get the team: an OpenMP
 library already in the process (its address in `gomp_parallel`), or the workers here, which take over for a while
-where regions of OpenMP lose more than they win.
+where a region of OpenMP was held up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
 
 from .language import (
-    Array, Relaxed, Struct, Word, as_float, as_integer, as_number, below, exported, f64, i1, i32, i64, noinline, ptr,
-    umax, umin, unsigned, words,
+    Relaxed, Struct, Word, as_float, as_integer, as_number, ashr, below, exported, f64, fmax, i1, i32, i64, noinline,
+    ptr, smax, umax, umin, unsigned, up_to, words,
 )  # fmt: skip
-from .pieces import Check, Job, Kernel, deal, forget_scratch, fullest, in_line, take_part, ticks_long
+from .pieces import Check, Job, Kernel, deal, forget_scratch, fullest, in_line, take_part
 from .system import futex_number, relax, sched_number, syscall, ticks
 
 SLEEP, WAKE = 137, 138  # of the futex system call, inside one process, with bits that say who is meant
 EVERYBODY = 0xFFFF_FFFF
-OPENMP, WORKERS = 0, 1  # of `accounts`
 
 
 class Pace(Struct):
@@ -29,28 +27,16 @@ class Pace(Struct):
     ticks: f64
 
 
-class Account(Struct):
-    """What launches have lately won by a team, less what those that were late lost, in ticks; what the one lost that
-    used it up, until when others are expected to lose as much, and for how long that was. On a cache line of its own.
-    """
-
-    credit: Relaxed[i64]
-    lost: Relaxed[i64]
-    until: Relaxed[i64]
-    hold: Relaxed[i64]
-    rest: Annotated[Array[i64], 4]
-
-
 # Set from Python.
 
 gomp_parallel: Callable[[Callable[[Job], None], Job, i32, i32], None] | None = None  # body, argument, threads, flags
 omp_get_thread_num: Callable[[], i32]  # set together with it
-ticks_spin: i64 = 0  # for which a waiting thread spins before it sleeps
+spin_limit: i64 = 0  # calls of `relax` before a waiting thread sleeps
 ticks_split: i64 = 0  # a launch that takes less on one thread is not split
-ticks_wake: i64 = 0  # a thread that sleeps is woken for so much work
 ticks_claim: i64 = 0  # a claim takes programs for so long, where it is known what one takes
-ticks_credit: i64 = 0  # the most that an account has; one that is an eighth of it below 0 is used up
-ticks_hold: i64 = 0  # for which launches are expected to lose then, at first
+ticks_forget: i64 = 0  # until half of `_late` is forgotten; 0: nothing is learnt of teams that are late
+ticks_held: i64 = 0  # by which a region of OpenMP takes longer than twice an equal share if it was held up
+ticks_hold: i64 = 0  # for which there are no such regions after one that was
 workers: i64 = 0  # threads that run `worker`, numbered from 1
 
 # The workers' state. A worker registers by adding 1 to `_active` and then looking at `_open`; the launching thread
@@ -66,11 +52,13 @@ _open: Word  # 1 while `_job` may be joined
 _job: Job
 _team: i64 = 0  # threads that may take part in `_job`, the launching one included
 
-# Where other programs have the processors, an OpenMP region waits for a thread that is not running, thousands of times
-# as long as a small launch takes, and a launch on workers for one that was stopped in the middle of a program. But a
-# machine that others share stands still for milliseconds now and then: that alone is no reason to do without.
+# What splitting has lately cost: where other programs have the processors, an OpenMP region waits for a thread that is
+# not running, thousands of times as long as a small launch takes.
 
-accounts: Annotated[Array[Account], 2]
+_late: Relaxed[i64]  # ticks lost by a split launch, a running mean at `_late_since`
+_late_since: Relaxed[i64]
+held_at: Relaxed[i64]  # the last region of OpenMP that was held up; 0: none was
+held_until: Relaxed[i64]  # the workers take over so long
 
 
 # Sleeping and waking
@@ -90,15 +78,11 @@ def wake(word: Word, count: i64, bits: i64) -> None:
     syscall(futex_number(), word, i32(WAKE), count, None, None, bits)
 
 
-def wake_team(team: i64, alone: f64) -> None:
-    """Wake threads of a team that sleep, for a launch that takes one thread `alone` ticks (0: not known): not more than
-    are worth it, since each keeps the launching thread for a microsecond, and comes when that has worked for many.
-    """
-    if _sleepers.load() != 0:
-        count = team - 1
-        if alone > 0.0:
-            count = umax(umin(count, as_integer(alone) // ticks_wake), 1)
-        wake(_epoch, count, EVERYBODY if team > 31 else (1 << team) - 1)
+@exported
+def relax_many(count: i64) -> None:
+    """Relax so many times. Called once when the workers are set up, to learn how long that takes."""
+    for _ in up_to(count):
+        relax()
 
 
 # The workers
@@ -140,7 +124,7 @@ def worker(number: ptr) -> ptr | None:
     shorten_slice()
     known = i32(0)
     while True:
-        known = wait_for_launch(known, thread)
+        known = wait_for_launch(known, 1 << (thread & 31))
         _active.add(1)
         if _open.load() != 0 and below(thread, _team):
             take_part(_job, thread, 0)
@@ -149,39 +133,32 @@ def worker(number: ptr) -> ptr | None:
             wake(_active, 1, EVERYBODY)
 
 
-def wait_for_launch(known: i32, thread: i64) -> i32:
-    """Wait until launches have been counted on from `known`; gives their number. How long a thread spins counts from
-    the end of the launch, while others do their last programs, unless these take very long.
-    """
-    begun = ticks()
-    idle = begun
+def wait_for_launch(known: i32, bit: i64) -> i32:
+    """Wait until launches have been counted on from `known`; gives their number. `bit` says who sleeps."""
+    spins = 0
     while True:
         epoch = _epoch.load()
         if epoch != known:
             return epoch
-        now = ticks()
-        if _open.load() != 0 and now - begun < ticks_long:
-            idle = now
-        if now - idle < ticks_spin:
+        if below(spins, spin_limit):
             relax()
+            spins += 1
         else:
             _sleepers.add(1)
-            sleep(_epoch, known, 1 << (thread & 31))
+            sleep(_epoch, known, bit)
             _sleepers.subtract(1)
-            begun = ticks()
-            idle = begun
+            spins = 0
 
 
 def join() -> None:
-    """Wait until no worker is registered. The launching thread spins for long: others may take its processor when it
-    sleeps, and Linux gives it back at the end of their turn.
-    """
-    begun = ticks()
+    """Wait until no worker is registered."""
+    spins = 0
     while _active.load() != 0:
-        if ticks() - begun >= ticks_spin << 4:
+        if not below(spins, spin_limit):
             sleep_until_left()
             return
         relax()
+        spins += 1
 
 
 def sleep_until_left() -> None:
@@ -195,10 +172,9 @@ def sleep_until_left() -> None:
     _joining.store(0)
 
 
-def run_with_workers(job: Job, team: i64, alone: f64) -> None:
+def run_with_workers(job: Job, team: i64) -> None:
     """Run the job on the calling thread and up to team - 1 workers, or, while another launch has the workers, on the
-    calling thread alone: nobody waits for a launch that is not its own. `alone` is what it would take one thread, 0
-    where that is not known.
+    calling thread alone: nobody waits for a launch that is not its own.
     """
     global _job, _team
     if not _busy.try_lock():
@@ -208,7 +184,8 @@ def run_with_workers(job: Job, team: i64, alone: f64) -> None:
     _team = team
     _open.store(1)
     _epoch.add(1)
-    wake_team(team, alone)
+    if _sleepers.load() != 0:
+        wake(_epoch, team - 1, EVERYBODY if team > 31 else (1 << team) - 1)  # Others would do nothing.
     take_part(job, 0, 0)
     _open.store(0)
     join()
@@ -270,7 +247,7 @@ def run_together(job: Job, end: i64, team: i64, pace: Pace | None) -> None:
     if pace is not None:
         job.least = worth_a_claim(end, team, pace)
         total = pace.ticks * as_float(end)
-        late = expected(WORKERS)
+        late = lateness()
         gain = total - total / as_float(team)
         is_worth_it = total >= as_float(ticks_split) and gain >= as_float(late)
         if pace.ticks != 0.0 and not is_worth_it:
@@ -288,48 +265,29 @@ def run_on(job: Job, team: i64, alone: f64, even: f64) -> None:
     of that.
     """
     begun = ticks()
-    team_of = OPENMP
-    wanted = (even + as_float(ticks_split)) * 2.0
     if gomp_parallel is None or is_held_up():
-        run_with_workers(job, team, alone)
-        team_of = WORKERS
-        wanted = (alone + even) * 0.5
+        run_with_workers(job, team)
     else:
         gomp_parallel(take_part_in_region, job, i32(team), 0)
-    if alone > 0.0:
-        settle(accounts[team_of], as_integer(wanted) - (ticks() - begun))
+        taken = ticks() - begun
+        if alone > 0.0 and as_float(taken) > even * 2.0 + as_float(ticks_held):
+            learn_hold_up(begun + taken)
+    learn_lateness(begun, alone)
 
 
-def settle(own: Account, won: i64) -> None:
-    """Add to an account the ticks that a launch has won against what it should take, or take away those that it lost. A
-    region of OpenMP should take no more than twice an equal share and what waking takes, workers no more than the
-    middle of an equal share and what one thread takes. One that is used up again and again is so for longer each time.
+def learn_hold_up(now: i64) -> None:
+    """Let workers take over where this is not the only region that was held up lately: one alone is chance, and
+    workers that sleep make small launches slower.
     """
-    credit = own.credit.load() + won
-    if credit > ticks_credit:
-        credit = ticks_credit
-    if won > 0 and own.hold.load() != 0:
-        own.hold.store(0)
-    if credit + (ticks_credit >> 3) < 0:
-        hold = umin(umax(own.hold.load() << 1, ticks_hold), ticks_hold << 3)
-        own.lost.store(0 - won)
-        own.until.store(ticks() + hold)
-        own.hold.store(hold)
-        credit = 0
-    own.credit.store(credit)
-
-
-def expected(team: i64) -> i64:
-    """How many ticks a launch by a team is expected to lose now."""
-    own = accounts[team]
-    if ticks() < own.until.load():
-        return own.lost.load()
-    return 0
+    before = held_at.load()
+    if before != 0 and (now - before) >> 1 < ticks_hold:
+        held_until.store(now + ticks_hold)
+    held_at.store(now)
 
 
 def is_held_up() -> i1:
-    """Whether regions of OpenMP wait for threads that do not run, where those of another library spin say."""
-    return expected(OPENMP) != 0
+    """Whether a region of OpenMP has lately waited for threads that spin elsewhere, of another library say."""
+    return ticks() < held_until.load()
 
 
 def worth_a_claim(end: i64, team: i64, pace: Pace) -> i64:
@@ -337,6 +295,27 @@ def worth_a_claim(end: i64, team: i64, pace: Pace) -> i64:
     if pace.ticks == 0.0:
         return 1
     return umax(umin(as_integer(as_float(ticks_claim) / pace.ticks), end // (team << 1)), 1)
+
+
+def lateness() -> i64:
+    """How many ticks a split launch has lately lost, half of it forgotten in every `ticks_forget`."""
+    late = _late.load()
+    if late == 0 or ticks_forget == 0:
+        return 0
+    elapsed = smax(ticks() - _late_since.load(), 0)
+    return late >> umin(elapsed // ticks_forget, 63)
+
+
+def learn_lateness(begun: i64, alone: f64) -> None:
+    """Add a launch split at a time of the clock to the mean: what it took beyond twice the ticks it should take alone
+    (0: not known), so that only waiting counts, and not that the threads share the memory.
+    """
+    if alone > 0.0:
+        now = ticks()
+        lost = as_integer(fmax(as_float(now - begun) - alone * 2.0, 0.0))
+        late = lateness()
+        _late.store(late + ashr(lost - late, 5))
+        _late_since.store(now)
 
 
 def remember(pace: Pace | None, cost: f64) -> None:
