@@ -180,6 +180,26 @@ def constant_of_two(out, x):
     tl.constexpr(1, 2)
 
 
+def combined_by_three(out, x):
+    tl.store(out, tl.reduce(tl.load(x + tl.arange(0, 8)), 0, tl.where))
+
+
+def scanned_by_one(out, x):
+    tl.store(out + tl.arange(0, 8), tl.associative_scan(tl.load(x + tl.arange(0, 8)), 0, tl.abs))
+
+
+def dtype_with_a_mask(out, x):
+    tl.store(out, tl.dtype("int32", mask=3))
+
+
+def choice_of_a_tensor(out, x):
+    tl.PropagateNan(tl.load(x))
+
+
+def descriptor_type_of_a_number(out, x):
+    tl.tensor_descriptor_type(4)
+
+
 @triton.jit
 def mapped_kernel(out, x):
     tl.store(out, tl.load(x))
@@ -223,6 +243,11 @@ CASES = [
     (truth_of_a_descriptor, errors.TypeMismatchError, "tl.load(x) > 0 and d:"),
     (zeros_of_pointers, errors.TypeMismatchError, "tl.zeros_like(x + tl.arange(0, 8))"),
     (constant_of_two, errors.TypeMismatchError, "tl.constexpr(1, 2)"),
+    (combined_by_three, errors.TypeMismatchError, "tl.reduce(tl.load(x + tl.arange(0, 8)), 0, tl.where))"),
+    (scanned_by_one, errors.TypeMismatchError, "tl.associative_scan(tl.load(x + tl.arange(0, 8)), 0, tl.abs))"),
+    (dtype_with_a_mask, errors.TypeMismatchError, 'tl.dtype("int32", mask=3))'),
+    (choice_of_a_tensor, errors.TypeMismatchError, "tl.PropagateNan(tl.load(x))"),
+    (descriptor_type_of_a_number, errors.TypeMismatchError, "tl.tensor_descriptor_type(4)"),
     (evaluates, errors.NameNotFoundError, 'eval("1"))'),
 ]
 

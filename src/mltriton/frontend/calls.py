@@ -33,7 +33,7 @@ from mltriton.frontend.python_functions import PYTHON_FUNCTIONS
 from mltriton.frontend.snapshot import record_call
 from mltriton.frontend.values import describe, is_aggregate, is_runtime, wrap
 from mltriton.ir.location import Location
-from mltriton.language.building import is_builtin
+from mltriton.language.building import binding_mistake, is_builtin, name_of
 from mltriton.language.constants import constexpr, unwrap
 from mltriton.language.types import dtype
 from mltriton.runtime.compile_thread import is_deep
@@ -141,25 +141,15 @@ def call_builtin(
 
         if raised_by_signal(error):
             raise
-        if message := _binding_mistake(function, arguments, keywords):
+        if message := binding_mistake(function, arguments, keywords):
             raise frame.error(
                 TypeMismatchError, node, message, hint=_similar(inspect.signature(function), keywords)
             ) from None
-        message = f"{_name_of(function)} failed: {type(error).__name__}: {error}"
+        if isinstance(function, type) and not is_aggregate(function):
+            message = f"{name_of(function)} cannot be made of these arguments: {error}"
+            raise frame.error(TypeMismatchError, node, message) from None
+        message = f"{name_of(function)} failed: {type(error).__name__}: {error}"
         raise frame.error(InternalError, node, message) from error
-
-
-def _binding_mistake(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> str | None:
-    """What is wrong with the number or the names of arguments; None if nothing is."""
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        return None
-    try:
-        signature.bind(*arguments, **keywords)
-    except TypeError as error:
-        return f"{_name_of(function)}: {error}"
-    return None
 
 
 def _similar(signature: inspect.Signature, keywords: Mapping[str, Any]) -> str | None:
@@ -167,11 +157,6 @@ def _similar(signature: inspect.Signature, keywords: Mapping[str, Any]) -> str |
     known = [name for name, parameter in signature.parameters.items() if parameter.kind is not parameter.VAR_KEYWORD]
     unknown = next((name for name in keywords if name not in known), None)
     return None if unknown is None else did_you_mean(unknown, known) or f"Its parameters are {', '.join(known)}."
-
-
-def _name_of(function: Any) -> str:
-    inner: Any = function.func if isinstance(function, partial) else function
-    return getattr(inner, "__name__", repr(inner)).lstrip("_")
 
 
 def _call_constexpr_function(
@@ -237,7 +222,7 @@ def _run(
 def _construct(frame: Frame, node: ast.Call, kind: type[Any], arguments: list[Any], keywords: dict[str, Any]) -> Any:
     """Make an object: a constant, a named tuple of values, or a Python object of constants."""
     if kind is constexpr:
-        if message := _binding_mistake(kind, arguments, keywords):
+        if message := binding_mistake(kind, arguments, keywords):
             raise frame.error(TypeMismatchError, node, message)
         (value,) = (*arguments, *keywords.values()) or [constexpr(None)]
         if is_runtime(value):

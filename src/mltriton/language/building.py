@@ -7,13 +7,14 @@ compiler.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-from mltriton.errors import CompilationError, InternalError
+from mltriton.errors import CompilationError, InternalError, TypeMismatchError
 from mltriton.language.constants import unwrap
 from mltriton.records import NamedTuple
 
@@ -146,13 +147,41 @@ def inline(fn: Any, arguments: Sequence[Any]) -> Any:
 
 def _inline(kernel: _Kernel, fn: Any, arguments: Sequence[Any]) -> Any:
     if is_builtin(fn):
-        return fn(*arguments)
+        return _called(fn, arguments)
     inliner = kernel.inliner
     if inliner is None:
         raise InternalError(
             f"no inliner is registered, so {getattr(fn, '__name__', fn)!r} cannot be called from a builtin"
         )
     return inliner(fn, arguments)
+
+
+def _called(fn: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    try:
+        return fn(*arguments)
+    except TypeError:
+        if message := binding_mistake(fn, arguments, {}):
+            raise TypeMismatchError(message) from None
+        raise
+
+
+def binding_mistake(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> str | None:
+    """What is wrong with the number or the names of arguments; None if nothing is."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+    try:
+        signature.bind(*arguments, **keywords)
+    except TypeError as error:
+        return f"{name_of(function)}: {error}"
+    return None
+
+
+def name_of(function: Any) -> str:
+    """What messages call a function."""
+    inner: Any = function.func if isinstance(function, partial) else function
+    return getattr(inner, "__name__", repr(inner)).lstrip("_")
 
 
 def builtin(fn: Callable[P, R]) -> Callable[P, R]:
