@@ -203,7 +203,8 @@ def test_dtypes_and_shapes(case: str, target: str) -> None:
     if (case, target) == ("gemm, f64", "generic"):
         pytest.skip("the target has no dot of f64")
     launch = LAUNCHES[case]()
-    check_levels(launch.kernel, launch.named(), launch.grid, target=target)
+    arguments, grid, options = launch.example()
+    check_levels(launch.kernel, arguments, grid, target=target, **options)
 
 
 def test_a_dot_that_the_target_has_not() -> None:

@@ -287,17 +287,19 @@ print(re.findall(r"Vm(?:Peak|Size):\\s*(\\d+)", Path("/proc/self/status").read_t
 
 def test_llvm_that_cannot_be_loaded_is_a_named_error(run_script):
     code = """
-import sys, types
+from importlib.machinery import PathFinder
 import numpy as np
 from mltriton.errors import BackendError
 from mltriton.targets.llvm.toolchain import verify
 
-class Missing:
-    def find_spec(self, name, *_):
-        if name.startswith("llvmlite"):
-            raise OSError("no memory to map it")
+found = PathFinder.find_spec
 
-sys.meta_path.insert(0, Missing())
+def find_spec(name, *where):
+    if name.startswith("llvmlite"):
+        raise OSError("no memory to map it")
+    return found(name, *where)
+
+PathFinder.find_spec = find_spec
 try:
     verify("")
 except BackendError as error:

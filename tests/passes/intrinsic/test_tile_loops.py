@@ -328,7 +328,7 @@ def test_dots_that_no_micro_kernel_computes(element: str, result: str, message: 
     """Only a program that is loaded has them."""
     zeros = {"i": "dense<0>", "f": "dense<0.0>"}
     text = f"""
-        module attributes {{ttg.target = "cpu:avx512"}} {{
+        module attributes {{mltriton.level = "warp", ttg.target = "cpu:avx512"}} {{
           tt.func @f(%p: !tt.ptr<{result}>) {{
             %x = arith.constant {zeros[element[0]]} : tensor<8x8x{element}>
             %c = arith.constant {zeros[result[0]]} : tensor<8x8x{result}>
@@ -345,7 +345,7 @@ def test_an_operation_without_a_rule_that_computes_coordinates(monkeypatch: pyte
     monkeypatch.delitem(OPERATIONS, tt.Reshape)
     rule_of.cache_clear()
     text = """
-        module attributes {ttg.target = "cpu:avx2"} {
+        module attributes {mltriton.level = "warp", ttg.target = "cpu:avx2"} {
           tt.func @f(%p: !tt.ptr<i32>) {
             %x = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
             %y = tt.reshape %x : tensor<64xi32> -> tensor<8x8xi32>

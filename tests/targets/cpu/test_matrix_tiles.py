@@ -137,7 +137,7 @@ def test_without_permission_there_are_no_tiles(answer: bool) -> None:
 def test_the_permission_is_part_of_the_caches_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     info = tmp_path / "cpuinfo"
     info.write_text("model name : one\nflags : amx_tile\n\nprocessor : 1\n")
-    monkeypatch.setattr(target, "Path", lambda _: info)
+    monkeypatch.setattr(target, "_CPUINFO", str(info))
     found = set()
     for given in (True, False):
         monkeypatch.setattr(permission, "tiles_permitted", lambda given=given: given)
