@@ -28,9 +28,8 @@ _WORD = struct.Struct("<Q")
 _WORDS = 1 << 64
 _PROTECTIONS = (mmap.PROT_READ | mmap.PROT_EXEC, mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE)
 
-Import = tuple[
-    int, str, bool, int
-]  # the offset of a word, the symbol that it takes, whether that may be absent, addend
+# The offset of a word, the symbol that it takes, whether that may be absent, and what is added to its address.
+Import = tuple[int, str, bool, int]
 
 
 class ImageError(Exception):
