@@ -276,7 +276,9 @@ def cache_dir() -> str:
         return os.path.abspath(chosen)
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):
-        base = os.path.expanduser("~/.cache")
-        if base.startswith("~"):
-            raise NoHomeError("the cache has no place: there is no home directory", hint="Set MLTRITON_CACHE_DIR.")
+        try:
+            base = parse_path("~/.cache")
+        except ValueError:
+            message = "the cache has no place: there is no home directory"
+            raise NoHomeError(message, hint="Set MLTRITON_CACHE_DIR.") from None
     return os.path.join(base, "mltriton")

@@ -218,11 +218,11 @@ def _build(job: Job) -> Build:
 
 def _kernel(job: Job, build: Build | None) -> CompiledKernel:
     """What a build makes of its last level; where shared memory does not hold it, what a launch tries then."""
+    if build is None:
+        return compile_job(job)
     try:
-        return compile_job(job) if build is None else build.kernel()
+        return build.kernel()
     except SharedMemoryError:
-        if build is None:
-            raise
         return compile_job(job)
 
 

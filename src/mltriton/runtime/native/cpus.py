@@ -37,7 +37,7 @@ def _of_group(number: str, controllers: str, path: str) -> float:
         return math.inf
     root, read = (_ROOT, _version_2) if number == "0" else (f"{_ROOT}/cpu", _version_1)
     # In a container the path may be the host's, and the group is the root that is seen.
-    names = path.strip("/").split("/")
+    names = [name for name in path.split("/") if name]
     return min(read("/".join([str(root), *names[:depth]])) for depth in range(len(names) + 1))
 
 

@@ -24,8 +24,7 @@ from ..packed import packed, unpacked
 MAGIC = b"mltriton image 1"
 _DIGEST_BYTES = 16
 _PREFIX = struct.Struct(f"<{len(MAGIC)}s{_DIGEST_BYTES}sI")  # magic, digest of all that follows it, length of the facts
-_WORD = struct.Struct("<Q")
-_WORDS = 1 << 64
+WORD = struct.Struct("<Q")
 _PROTECTIONS = (mmap.PROT_READ | mmap.PROT_EXEC, mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE)
 
 # The offset of a word, the symbol that it takes, whether that may be absent, and what is added to its address.
@@ -94,10 +93,10 @@ class LinkedImage:
         self.addresses = {name: base + offset for name, offset in facts.symbols.items()}
         memory[: len(content)] = content
         for at in facts.based:
-            [offset] = _WORD.unpack_from(memory, at)
-            _WORD.pack_into(memory, at, (base + offset) % _WORDS)
+            [offset] = WORD.unpack_from(memory, at)
+            put_word(memory, at, base + offset)
         for at, name, is_weak, addend in facts.imports:
-            _WORD.pack_into(memory, at, (_address_in_process(name, is_weak) + addend) % _WORDS)
+            put_word(memory, at, _address_in_process(name, is_weak) + addend)
         self._protect(facts.groups)
         for place in facts.frames:
             self._register_frames(base + place)
@@ -127,6 +126,11 @@ def _tell_unwinder(what: str, place: int) -> bool:
     if unwinder is not None:
         unwinder[what](ctypes.c_void_p(place))
     return unwinder is not None
+
+
+def put_word(memory: mmap.mmap, at: int, value: int) -> None:
+    """Write a word, which wraps as addresses do."""
+    WORD.pack_into(memory, at, value & (1 << 64) - 1)
 
 
 def private_memory(size: int) -> mmap.mmap:

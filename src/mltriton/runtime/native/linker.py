@@ -13,14 +13,12 @@ import struct
 
 from .elf import ElfError, ElfObject, Relocation, Section, Symbol
 from .frames import are_sound
-from .images import ImageFacts, Import, image_of, private_memory
+from .images import WORD, ImageFacts, Import, image_of, private_memory, put_word
 from .relocations import PAGE, Kind, Word, this_machine
 
 _CODE, _CONSTANTS, _VARIABLES = 0, 1, 2
-_ENTRY = struct.Struct("<Q")  # An address in the table.
 _FRAMES = ".eh_frame"
 _REACH = 1 << 31  # Bytes a 32-bit displacement spans.
-_MASK = (1 << 64) - 1
 
 
 def linked(image: bytes) -> bytes:
@@ -70,7 +68,7 @@ class _Linking:
 
     def _map(self) -> None:
         """Give each loaded section its place and copy it there."""
-        extra = {_CODE: self._machine.stub_bytes, _CONSTANTS: _ENTRY.size, _VARIABLES: 0}
+        extra = {_CODE: self._machine.stub_bytes, _CONSTANTS: WORD.size, _VARIABLES: 0}
         ends: list[int] = []
         self._places: dict[int, int] = {}
         self._groups: list[tuple[int, int]] = []
@@ -80,8 +78,8 @@ class _Linking:
             for number, section in enumerate(self._object.sections):
                 if section.is_loaded and _group(section) == group:
                     position = self._places[number] = _round_up(position, section.alignment)
-                    position += section.size + (_ENTRY.size if section.name == _FRAMES else 0)  # Zeros end the frames.
-            position = _round_up(position, _ENTRY.size)
+                    position += section.size + (WORD.size if section.name == _FRAMES else 0)  # Zeros end the frames.
+            position = _round_up(position, WORD.size)
             ends.append(position)
             position = _round_up(position + extra[group] * len(self._entries), mmap.PAGESIZE)
             self._groups.append((start, position - start))
@@ -89,7 +87,7 @@ class _Linking:
             raise ElfError(f"{position} bytes are too many: code must reach its constants and variables")
         self._memory = private_memory(position)
         self._stubs, self._table = ends[_CODE], ends[_CONSTANTS]
-        self._end = self._table + _ENTRY.size * len(self._entries)
+        self._end = self._table + WORD.size * len(self._entries)
         for number, place in self._places.items():
             data = self._object.sections[number].data
             self._memory[place : place + len(data)] = data
@@ -107,11 +105,11 @@ class _Linking:
         if symbol.section is None:
             self._imports.append((at, symbol.name, symbol.is_weak or not symbol.name, addend))
         else:
-            _ENTRY.pack_into(self._memory, at, self._defined(symbol) + addend & _MASK)
+            put_word(self._memory, at, self._defined(symbol) + addend)
             self._based.append(at)
 
     def _entry(self, number: int) -> int:
-        return self._table + _ENTRY.size * self._entries[number]
+        return self._table + WORD.size * self._entries[number]
 
     def _stub(self, number: int) -> int:
         return self._stubs + self._machine.stub_bytes * self._entries[number]
